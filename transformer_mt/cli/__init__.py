@@ -1,0 +1,1 @@
+"""Stage `cli`: shell words: one module per verb."""

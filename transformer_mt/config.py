@@ -1,0 +1,297 @@
+"""The recipe schema: the only place with default values, and the checks that span several keys.
+
+A check across keys starts its message with the key it blames ("num_heads: …"); `recipe.py` turns that into
+a place in the file. This module knows nothing of files, of torch, or of what the values do.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+def _as_tuple(value: object) -> object:
+    """One name may be written without the list around it."""
+    if isinstance(value, list):
+        return tuple(value)
+    return (value,) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Count = Annotated[int, Field(ge=1)]
+CountOrZero = Annotated[int, Field(ge=0)]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Metric = Literal["bleu", "chrf", "ter"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        use_attribute_docstrings=True,
+    )
+
+
+class DataConfig(_Section):
+    """Which text is used. A source is a file prefix (`train` reads `train.<lang>`, also `.gz` and `.xz`),
+    a `.tsv` or `.jsonl` file (also packed), or `hf:NAME[/CONFIG][@SPLIT]`; several sources are joined."""
+
+    root: str | None = None
+    """Folder that all data paths are relative to (default: the recipe's folder)."""
+    train: Names
+    """Training text: one source or a list that is joined."""
+    valid: Names
+    """Validation text."""
+    test: Names = ()
+    """Test sets, each scored by itself under the name written here."""
+    src_lang: Annotated[str, Field(min_length=1)]
+    """Source language: file suffix, `translation` column and evaluation tokenizer."""
+    tgt_lang: Annotated[str, Field(min_length=1)]
+    """Target language."""
+    max_length: Annotated[int, Field(ge=2)] = 256
+    """Longest side of a training pair, in tokens with eos; longer pairs are dropped and counted."""
+    max_length_ratio: Annotated[float, Field(ge=1.0)] = 4.0
+    """A pair whose longer side has over 8 + this many times the tokens of the other is dropped."""
+    prepared_dir: str | None = None
+    """Where prepared data go (default: prepared/<fingerprint> beside the run directory)."""
+
+
+class TokenizerConfig(_Section):
+    """SentencePiece with byte fallback."""
+
+    type: Literal["unigram", "bpe"] = "unigram"
+    """Segmentation algorithm."""
+    vocab_size: Annotated[int, Field(ge=8)] = 8000
+    """Pieces per vocabulary, the 4 special and 256 byte pieces included."""
+    shared: bool = True
+    """One joint vocabulary for both languages."""
+    sampling: Rate = 0.0
+    """Subword sampling in training: unigram smoothing alpha, or BPE merge dropout; 0 is off."""
+    from_: Annotated[str | None, Field(alias="from")] = None
+    """A run directory or SentencePiece model file whose tokenizer is reused."""
+
+
+PRESETS: dict[str, dict[str, int]] = {
+    "tiny": {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_encoder_layers": 2, "num_decoder_layers": 2},
+    "small": {"d_model": 256, "num_heads": 4, "d_ff": 1024, "num_encoder_layers": 3, "num_decoder_layers": 3},
+    "base": {"d_model": 512, "num_heads": 8, "d_ff": 2048, "num_encoder_layers": 6, "num_decoder_layers": 6},
+    "big": {"d_model": 1024, "num_heads": 16, "d_ff": 4096, "num_encoder_layers": 6, "num_decoder_layers": 6},
+}
+
+
+class AblationConfig(_Section):
+    """For studies only: parts that are otherwise always on."""
+
+    scale: bool = True
+    """Divide attention scores by sqrt(head_dim)."""
+    output_projection: bool = True
+    """Mix the heads by an output projection after attention."""
+
+
+class ModelConfig(_Section):
+    """Architecture and sizes. A preset fills every size that the recipe does not name."""
+
+    architecture: Literal["transformer"] = "transformer"
+    """Kind of model."""
+    preset: Literal["tiny", "small", "base", "big"] = "base"
+    """Sizes to start from."""
+    d_model: Count = 512
+    """Width of the hidden states."""
+    d_ff: Count = 2048
+    """Inner width of the feed-forward blocks."""
+    num_heads: Count = 8
+    """Attention heads (256:4, 512:8 or 16, 1024:16 are known good)."""
+    num_kv_heads: Count | None = None
+    """Key/value heads shared by groups of query heads (default: num_heads)."""
+    num_encoder_layers: Count = 6
+    """Encoder layers; a deep encoder with a shallow decoder translates faster."""
+    num_decoder_layers: Count = 6
+    """Decoder layers."""
+    norm_first: bool = True
+    """Normalise before each block (pre-norm) instead of after it (post-norm)."""
+    norm: Literal["layer_norm", "rms_norm"] = "layer_norm"
+    """Kind of normalisation."""
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    """Feed-forward non-linearity."""
+    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
+    """Position information; learned positions end at max_positions, the others never."""
+    max_positions: Count = 512
+    """Longest sentence in tokens that learned positions hold."""
+    attention_window: Count | None = None
+    """Self-attention looks at most this many positions away (default: everywhere)."""
+    tied_embeddings: Literal["three_way", "decoder", "none"] = "three_way"
+    """Which of source embedding, target embedding and output projection are one matrix."""
+    ablation: AblationConfig = AblationConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, values: Any) -> Any:
+        preset = values.get("preset", "base") if isinstance(values, dict) else None
+        return {**PRESETS[preset], **values} if isinstance(preset, str) and preset in PRESETS else values
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> ModelConfig:
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"num_heads: `num_heads` must divide `d_model`, "
+                f"but {self.num_heads} does not divide {self.d_model}"
+            )
+        kv_heads = self.num_kv_heads or self.num_heads
+        if self.num_heads % kv_heads:
+            raise ValueError(
+                f"num_kv_heads: `num_kv_heads` must divide `num_heads`, "
+                f"but {kv_heads} does not divide {self.num_heads}"
+            )
+        if self.positions == "rotary" and (self.d_model // self.num_heads) % 2:
+            raise ValueError(
+                "positions: rotary positions need an even head size, "
+                f"but d_model / num_heads is {self.d_model // self.num_heads}"
+            )
+        return self
+
+
+class TrainingConfig(_Section):
+    """How weights are learned. One step is one optimizer update of update_freq micro-batches per process."""
+
+    max_steps: Count = 100_000
+    """Updates in all."""
+    max_tokens: Count = 4096
+    """Rows times padded length of the larger side, per micro-batch and process."""
+    update_freq: Count = 1
+    """Micro-batches per update, normalised once by the tokens of all of them."""
+    optimizer: Literal["adamw"] = "adamw"
+    """Update rule."""
+    learning_rate: Annotated[float, Field(gt=0.0)] = 1e-3
+    """Peak learning rate."""
+    beta1: Rate = 0.9
+    """AdamW: decay of the first moment."""
+    beta2: Rate = 0.98
+    """AdamW: decay of the second moment."""
+    eps: Annotated[float, Field(gt=0.0)] = 1e-9
+    """AdamW: term that keeps the division finite."""
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
+    """AdamW: decoupled weight decay of matrices; biases and norms are never decayed."""
+    schedule: Literal["inverse_sqrt", "cosine", "wsd", "constant"] = "inverse_sqrt"
+    """Shape of the learning rate after warm-up; wsd = warmup, stable, linear decay."""
+    warmup_steps: CountOrZero = 4000
+    """Updates of linear warm-up."""
+    decay_steps: CountOrZero = 0
+    """wsd: the last updates, over which the rate falls to min_learning_rate."""
+    min_learning_rate: Annotated[float, Field(ge=0.0)] = 0.0
+    """Where cosine and wsd end."""
+    label_smoothing: Rate = 0.1
+    """Probability mass spread over the other target tokens, never over pad."""
+    clip_norm: Annotated[float, Field(ge=0.0)] = 1.0
+    """Largest gradient norm, after unscaling; 0 is off."""
+    dropout: Rate = 0.1
+    """Dropout of embeddings and of every block's output."""
+    attention_dropout: Rate = 0.0
+    """Dropout of attention weights."""
+    activation_dropout: Rate = 0.0
+    """Dropout inside the feed-forward block."""
+    precision: Precision = "auto"
+    """Arithmetic of matrix products; auto takes what the machine is good at."""
+    gradient_checkpointing: bool = False
+    """Recompute layers in the backward pass instead of keeping their activations."""
+    ema: Rate = 0.0
+    """Decay of the exponential moving average of weights that validation and translate use; 0 is off."""
+    patience: CountOrZero = 0
+    """Validations without a better metric after which training stops; 0 is off."""
+    metric: Literal["bleu", "chrf", "nll", "ppl"] = "bleu"
+    """Validation metric that chooses the best checkpoint and feeds patience."""
+    save_every: Count = 1000
+    """Updates between checkpoints."""
+    validate_every: Count = 1000
+    """Updates between validations."""
+    log_every: Count = 50
+    """Updates between log lines."""
+    keep_last: Count = 5
+    """Newest checkpoints kept; best is always kept."""
+    seed: CountOrZero = 1
+    """Seed of initial weights, data order, dropout and subword sampling."""
+
+    @model_validator(mode="after")
+    def _check_schedule(self) -> TrainingConfig:
+        if self.schedule == "wsd" and self.warmup_steps + self.decay_steps > self.max_steps:
+            raise ValueError(
+                "decay_steps: `warmup_steps` + `decay_steps` must not exceed `max_steps`, "
+                f"but {self.warmup_steps} + {self.decay_steps} > {self.max_steps}"
+            )
+        if self.min_learning_rate > self.learning_rate:
+            raise ValueError(
+                "min_learning_rate: must not exceed `learning_rate`, "
+                f"but {self.min_learning_rate} > {self.learning_rate}"
+            )
+        return self
+
+
+class DecodingConfig(_Section):
+    """How translations are searched; the same words with dashes are the flags of `translate`."""
+
+    beam_size: Count = 5
+    """Hypotheses kept per sentence; 1 is greedy search."""
+    nbest: Count = 1
+    """Translations returned per sentence, at most beam_size."""
+    length_penalty: Annotated[float, Field(ge=0.0)] = 1.0
+    """alpha in log-probability / length^alpha, the length counting eos."""
+    max_len_a: Annotated[float, Field(ge=0.0)] = 1.5
+    """Output is at most max_len_a * source tokens + max_len_b tokens."""
+    max_len_b: CountOrZero = 20
+    """See max_len_a."""
+    min_length: CountOrZero = 1
+    """Fewest output tokens before eos."""
+    batch_size: Count = 64
+    """Sentences translated together; the text never depends on it in fp32."""
+    precision: Precision = "fp32"
+    """Arithmetic of matrix products; bf16 is the fast lane."""
+
+    @model_validator(mode="after")
+    def _check_nbest(self) -> DecodingConfig:
+        if self.nbest > self.beam_size:
+            raise ValueError(
+                f"nbest: `nbest` must not exceed `beam_size`, but {self.nbest} > {self.beam_size}"
+            )
+        return self
+
+
+class EvaluationConfig(_Section):
+    """Which scores `evaluate` prints."""
+
+    metrics: Annotated[tuple[Metric, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = (
+        "bleu",
+        "chrf",
+        "ter",
+    )
+    """bleu, chrf (chrF2++) and ter, all by sacreBLEU on raw text."""
+
+
+class Recipe(_Section):
+    """One system: its data, tokenizer, model, training, decoding and evaluation."""
+
+    run_dir: Annotated[str, Field(min_length=1)]
+    """Where everything of this run is written, relative to the current folder."""
+    data: DataConfig
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelConfig = Field(default_factory=lambda: ModelConfig.model_validate({}))
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _check_across_sections(self) -> Recipe:
+        if self.model.tied_embeddings == "three_way" and not self.tokenizer.shared:
+            raise ValueError(
+                "model.tied_embeddings: three_way needs one joint vocabulary, but tokenizer.shared is false; "
+                "use `decoder` or `none`, or share the vocabulary"
+            )
+        if self.model.positions == "learned" and self.data.max_length > self.model.max_positions:
+            raise ValueError(
+                "model.max_positions: learned positions must hold every training sentence, but "
+                f"{self.model.max_positions} < data.max_length {self.data.max_length}"
+            )
+        return self

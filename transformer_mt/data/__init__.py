@@ -1,0 +1,1 @@
+"""Stage `data`: tokens -> batches."""

@@ -1,0 +1,1 @@
+"""Stage `decoding`: weights and text -> translated text."""

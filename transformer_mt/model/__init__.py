@@ -1,0 +1,1 @@
+"""Stage `model`: ids -> hidden states -> logits."""

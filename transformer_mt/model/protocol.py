@@ -1,0 +1,68 @@
+"""What every translation model offers to training and search, and what a search state can do.
+
+Two models meet here (Transformer, LSTM); the searches, the trainer and the scorer know nothing else.
+Shape letters everywhere in the package: B batch, S source length, T target length, D d_model, H heads,
+E head_dim, F d_ff, V vocabulary, K beam.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class EncoderOutput:
+    """What the encoder leaves for the decoder.
+
+    memory: (B, S, D) states of the source; src_mask: (B, 1, 1, S) bool, True = may be attended;
+    final_state: (B, D) summary for models whose decoder starts from one, otherwise None.
+    """
+
+    memory: Tensor
+    src_mask: Tensor
+    final_state: Tensor | None = None
+
+
+class DecoderState(Protocol):
+    """Everything that a partly decoded batch of B sentences with K beams each has to carry along."""
+
+    def reorder(self, beams: Tensor) -> DecoderState:
+        """beams: (B, K) int64, for each slot the beam of the same sentence it continues."""
+        ...
+
+    def keep(self, sentences: Tensor) -> DecoderState:
+        """sentences: (B',) int64, the rows that stay, in their new order."""
+        ...
+
+
+class Seq2SeqModel(Protocol):
+    """An encoder-decoder model over ids. All masks are bool with True = may attend."""
+
+    def hidden(self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
+        """(B, S), (B, 1, 1, S), (B, T) -> (B, T, D), the states before the output projection."""
+        ...
+
+    def project(self, hidden: Tensor, vocabulary: Tensor | None = None) -> Tensor:
+        """(..., D) -> logits (..., V), or (..., len(vocabulary)) for those ids alone."""
+        ...
+
+    def encode(self, src_ids: Tensor, src_mask: Tensor) -> EncoderOutput:
+        """(B, S), (B, 1, 1, S) -> EncoderOutput."""
+        ...
+
+    def start(self, encoder_output: EncoderOutput, beam_size: int) -> DecoderState:
+        """State before the first target token; cross-attention keys and values are computed here, once."""
+        ...
+
+    def decode_step(self, token_ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """token_ids (B, K) -> hidden (B, K, D) of the next position, and the state that follows."""
+        ...
+
+    def cross_attention(
+        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: int | None = None
+    ) -> Tensor:
+        """(B, T, S) attention weights averaged over heads, of one decoder layer (None: the last)."""
+        ...

@@ -1,0 +1,1 @@
+"""Stage `runtime`: the process: seeds, device and precision, ranks."""

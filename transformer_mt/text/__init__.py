@@ -1,0 +1,1 @@
+"""Stage `text`: text <-> tokens."""

@@ -1,0 +1,1 @@
+"""Stage `training`: batches -> better weights."""
