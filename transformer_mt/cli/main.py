@@ -1,0 +1,75 @@
+"""The `transformer-mt` command: finds the verb, runs it, turns errors into one line and an exit code.
+
+Each verb is a module of this folder with `HELP`, `add_arguments(parser)` and `run(args) -> exit code`; verbs
+import torch and the stages inside `run`, so that `--help` answers at once. stdout carries data, stderr the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from transformer_mt import __version__
+from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, UserError
+
+VERBS = ("prepare", "train", "translate", "evaluate", "average")
+_EXIT_CODES = """\
+exit codes: 0 fine, 2 usage or recipe, 3 data, 4 training diverged, 5 checkpoint,
+130/143 interrupted (training: saved, the same command continues)"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line, without importing what the verbs need to run."""
+    parser = argparse.ArgumentParser(
+        prog="transformer-mt",
+        description="Train, translate with and score encoder-decoder translation models.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name in VERBS:
+        module = importlib.import_module(f"transformer_mt.cli.{name}")
+        verb = verbs.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP,
+            epilog=_EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(verb)
+        verb.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb. Returns the exit code; only a fault of the program itself shows a traceback."""
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        return _fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has seen enough; Python must not try to flush into it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}; check the path, the permissions and the free space", 3)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return _fail("interrupted", EXIT_INTERRUPTED)
+
+
+def _fail(message: str, code: int) -> int:
+    for line in message.split("\n"):
+        print(f"transformer-mt: error: {line}", file=sys.stderr)
+    return code
