@@ -1,0 +1,95 @@
+"""Examples -> one padded batch, with decoder input and labels shifted against each other.
+
+Knows nothing of text, of how examples were chosen, or of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from transformer_mt.text.tokenizer import BOS_ID, PAD_ID
+
+IGNORED_LABEL = -100
+"""Label of padding: the loss leaves it out."""
+
+Ids = Sequence[int] | npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tensors of one micro-batch; B examples, S source and T target positions."""
+
+    src_ids: Tensor
+    """(B, S) int64, each row ending in eos, then pad."""
+    src_mask: Tensor
+    """(B, 1, 1, S) bool, True = may attend."""
+    decoder_input_ids: Tensor
+    """(B, T) int64: bos, then the target without its eos, then pad."""
+    labels: Tensor
+    """(B, T) int64: the target with its eos, then -100."""
+    num_tokens: int
+    """Target tokens with eos, padding not counted."""
+    num_src_tokens: int
+    """Source tokens with eos, padding not counted."""
+    indices: npt.NDArray[np.int64]
+    """(B,) which examples of the data set these are."""
+
+    @property
+    def padded_tokens(self) -> int:
+        """Places of both sides, padding counted."""
+        return self.src_ids.numel() + self.labels.numel()
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Batch:
+        """The batch on another device."""
+        return Batch(
+            self.src_ids.to(device, non_blocking=non_blocking),
+            self.src_mask.to(device, non_blocking=non_blocking),
+            self.decoder_input_ids.to(device, non_blocking=non_blocking),
+            self.labels.to(device, non_blocking=non_blocking),
+            self.num_tokens,
+            self.num_src_tokens,
+            self.indices,
+        )
+
+
+def make_batch(
+    pairs: Sequence[tuple[Ids, Ids]], indices: Sequence[int] | npt.NDArray[np.integer] = ()
+) -> Batch:
+    """Pad examples to one length a side.
+
+    Args:
+        pairs: B pairs (source ids, target ids), both ending in eos.
+        indices: B positions in the data set (default: 0 … B-1).
+    """
+    assert pairs, "a batch needs at least one example"
+    src_ids = _padded([src for src, _ in pairs], PAD_ID)  # (B, S)
+    labels = _padded([tgt for _, tgt in pairs], IGNORED_LABEL)  # (B, T)
+    decoder_input_ids = torch.full_like(labels, BOS_ID)
+    decoder_input_ids[:, 1:] = labels[:, :-1]
+    # Where the label is ignored the input is padding; eos itself is never an input.
+    decoder_input_ids[labels == IGNORED_LABEL] = PAD_ID
+    return Batch(
+        src_ids=src_ids,
+        src_mask=(src_ids != PAD_ID)[:, None, None, :],  # (B, 1, 1, S)
+        decoder_input_ids=decoder_input_ids,
+        labels=labels,
+        num_tokens=sum(len(tgt) for _, tgt in pairs),
+        num_src_tokens=sum(len(src) for src, _ in pairs),
+        indices=np.asarray(indices if len(indices) else range(len(pairs)), dtype=np.int64),
+    )
+
+
+def _padded(rows: Sequence[Ids], padding: int) -> Tensor:
+    """Rows of ids -> (B, longest) int64."""
+    lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
+    assert lengths.min() > 0, "every side of an example ends in eos"
+    table = np.full((len(rows), int(lengths.max())), padding, dtype=np.int64)
+    # Row-major filling of the places left of each row's length: one copy for the whole batch.
+    table[np.arange(table.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
+    return torch.from_numpy(table)

@@ -1,0 +1,122 @@
+"""The one reader and the one writer of text lines.
+
+A line ends at the byte "\\n" and nowhere else, so that line numbers agree with every other byte-exact tool
+and two sides of a corpus cannot drift apart. Text is strict UTF-8. Knows nothing of languages or tokens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import lzma
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from transformer_mt.errors import DataError
+
+PACKED_SUFFIXES = ("", ".gz", ".xz")
+_UTF8_BOM = b"\xef\xbb\xbf"
+# Longest mark first: UTF-32-LE begins with the mark of UTF-16-LE.
+_OTHER_ENCODINGS = (
+    (b"\xff\xfe\x00\x00", "UTF-32"),
+    (b"\x00\x00\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """Lines of a plain, `.gz` or `.xz` file (by its name), without their ends.
+
+    Raises:
+        DataError: missing or unreadable file, broken archive, bytes that are not UTF-8 (file:line: byte).
+    """
+    path = Path(path)
+    try:
+        with _open(path) as stream:
+            yield from decode_lines(stream, str(path))
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: the archive is damaged or cut short ({error}); fetch it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path") from None
+
+
+def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """Lines of a byte stream, each as soon as it is complete.
+
+    A byte-order mark at the start and one "\\r" before each end are dropped; a final newline ends the last
+    line and does not start another.
+
+    Args:
+        stream: bytes; standard input is `sys.stdin.buffer`.
+        name: what error messages call the stream.
+
+    Raises:
+        DataError: bytes that are not UTF-8, with line and byte.
+    """
+    for number, raw in enumerate(stream, start=1):
+        if number == 1:
+            _refuse_other_encodings(raw, name)
+            raw = raw.removeprefix(_UTF8_BOM)
+            if not raw:
+                continue
+        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{name}:{number}: byte {error.start + 1} of the line (0x{raw[error.start]:02x}) is not UTF-8; "
+                "convert the text with iconv or mend the line"
+            ) from None
+
+
+def one_line(text: str) -> str:
+    """The text with "\\n" and "\\r" as spaces, so that it stays one line of a file."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    """Write one line per text, all or nothing: an earlier file stays whole until the new one is on disk."""
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            for line in lines:
+                stream.write(one_line(line).encode("utf-8") + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if path.suffix == ".xz":
+        return cast(BinaryIO, lzma.open(path, "rb"))
+    return path.open("rb")
+
+
+def _refuse_other_encodings(first: bytes, name: str) -> None:
+    """UTF-16 without a mark passes as UTF-8 full of NUL, so alternate NUL bytes are looked for too."""
+    found = next((encoding for mark, encoding in _OTHER_ENCODINGS if first.startswith(mark)), None)
+    body = first[: len(first) // 2 * 2]
+    halves = (body[::2], body[1::2])
+    if found is None and len(body) >= 8 and any(not any(a) and all(b) for a, b in (halves, halves[::-1])):
+        found = "UTF-16"
+    if found:
+        raise DataError(f"{name}: is {found}, but text must be UTF-8; convert it with iconv -t UTF-8")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
