@@ -66,3 +66,12 @@ class Seq2SeqModel(Protocol):
     ) -> Tensor:
         """(B, T, S) attention weights averaged over heads, of one decoder layer (None: the last)."""
         ...
+
+
+class TrainableModel(Seq2SeqModel, Protocol):
+    """What the fused loss needs beyond search: the matrix behind `project`."""
+
+    @property
+    def output_weight(self) -> Tensor:
+        """(V, D), the one parameter `project` multiplies with."""
+        ...

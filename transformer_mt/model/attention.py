@@ -1,0 +1,258 @@
+"""Multi-head attention: the visible product, the fused kernel beside it, grouped keys, window and cache.
+
+Shapes: B batch, T queries, S keys, D d_model, H heads, G = H / H_kv query heads per key head, E head_dim,
+K beam. Masks are bool, True = may attend. This module knows nothing of layers, norms or residuals.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer_mt.model.cache import KeyValueCache
+from transformer_mt.model.dropout import dropout
+from transformer_mt.model.masks import combine, position_mask
+from transformer_mt.model.positional_encoding import RotaryPositions
+
+FUSED_FROM = 512 * 512
+"""Queries times keys from which the fused CPU kernel trains faster than plain products (measured)."""
+BLOCKS_FROM = 4
+"""Lengths of at least this many windows are attended block by block, in memory linear in the length."""
+
+
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, scale: bool = True) -> Tensor:
+    """softmax(Q K^T / sqrt(E)) ("Attention Is All You Need", equation 1).
+
+    Args:
+        query: (B, H, T, E).
+        key: (B, H_kv, S, E); query head h looks at key head h // G.
+        mask: broadcastable to (B, H, T, S), or None. A row that may attend nowhere gets equal weights, not NaN.
+        scale: False leaves the division out (studies only).
+
+    Returns:
+        (B, H, T, S).
+    """
+    batch, heads, length, head_dim = query.shape
+    # The heads of a group are more rows for the same keys: (B, H_kv, G * T, E), no key is copied.
+    query = query.reshape(batch, key.size(1), -1, head_dim)
+    if scale:
+        scores = torch.matmul(query, key.transpose(-2, -1)) / math.sqrt(query.size(-1))
+    else:
+        scores = torch.matmul(query, key.transpose(-2, -1))
+    scores = scores.view(batch, heads, length, -1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return scores.softmax(dim=-1)
+
+
+def plain_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    *,
+    dropout_rate: float = 0.0,
+    scale: bool = True,
+) -> Tensor:
+    """Attention as in the paper; shapes as in `attention_weights`, value like key. Returns (B, H, T, E)."""
+    weights = dropout(attention_weights(query, key, mask, scale), dropout_rate, training=True)
+    batch, heads, length, keys = weights.shape
+    grouped = weights.view(batch, value.size(1), -1, keys)  # (B, H_kv, G * T, S)
+    return torch.matmul(grouped, value).view(batch, heads, length, -1)
+
+
+def fused_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    *,
+    dropout_rate: float = 0.0,
+    scale: bool = True,
+) -> Tensor:
+    """The same in one kernel that never stores the (T, S) weights."""
+    return F.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=mask,
+        dropout_p=dropout_rate,
+        scale=None if scale else 1.0,
+        enable_gqa=query.size(1) != key.size(1),
+    )
+
+
+def prefers_fused(query: Tensor, key: Tensor) -> bool:
+    """Whether the fused kernel is the faster one: always on a GPU, on a CPU only for long inputs.
+
+    The fused CPU kernel is slow backwards at sentence lengths, and in decoding a few query rows do not fill it.
+    """
+    return query.device.type != "cpu" or query.size(-2) * key.size(-2) >= FUSED_FROM
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    *,
+    dropout_rate: float = 0.0,
+    scale: bool = True,
+) -> Tensor:
+    """Attention by whichever implementation is faster here."""
+    attention = fused_attention if prefers_fused(query, key) else plain_attention
+    return attention(query, key, value, mask, dropout_rate=dropout_rate, scale=scale)
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention with its projections: self-attention (`memory_size` absent) or attention to a memory."""
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        num_kv_heads: int | None = None,
+        *,
+        cross: bool = False,
+        causal: bool = False,
+        window: int | None = None,
+        rotary: RotaryPositions | None = None,
+        dropout: float = 0.0,
+        scale: bool = True,
+        output_projection: bool = True,
+    ) -> None:
+        """Build the projections.
+
+        Args:
+            d_model: width D, a multiple of num_heads.
+            num_heads: query heads H.
+            num_kv_heads: key/value heads H_kv, a divisor of H (None: H).
+            cross: keys and values come from a memory, not from the queries' own states.
+            causal: self-attention that sees no later position.
+            window: self-attention that sees positions less than this far away.
+            rotary: turns queries and keys of self-attention by their positions.
+            dropout: rate on the attention weights.
+            scale: divide scores by sqrt(E); False in studies only.
+            output_projection: mix the heads afterwards; False in studies only.
+        """
+        super().__init__()
+        self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads or num_heads
+        self.head_dim = d_model // num_heads
+        self.cross = cross
+        self.causal = causal
+        self.window = window
+        self.rotary = rotary
+        self.dropout = dropout
+        self.scale = scale
+        kv_width = 2 * self.num_kv_heads * self.head_dim
+        if cross:
+            self.query = nn.Linear(d_model, d_model)
+            self.key_value = nn.Linear(d_model, kv_width)
+        else:
+            self.query_key_value = nn.Linear(d_model, d_model + kv_width)  # one product is faster than three
+        self.output = nn.Linear(d_model, d_model) if output_projection else nn.Identity()
+
+    def forward(self, states: Tensor, key_mask: Tensor | None = None) -> Tensor:
+        """Self-attention over whole sequences.
+
+        Args:
+            states: (B, T, D).
+            key_mask: (B, 1, 1, T), keys that are real, or None.
+
+        Returns:
+            (B, T, D).
+        """
+        query, key, value = self._self_projections(states)
+        if self.rotary is not None:
+            query, key = self.rotary(query), self.rotary(key)
+        if self.window is not None and states.size(1) >= BLOCKS_FROM * self.window:
+            return self._merge(self._blocks(query, key, value, key_mask, self.window))
+        positions = torch.arange(states.size(1), device=states.device)
+        mask = position_mask(positions, positions, causal=self.causal, window=self.window)
+        return self._merge(self._attend(query, key, value, combine(key_mask, mask)))
+
+    def step(
+        self, states: Tensor, cache: KeyValueCache, position: int, mask: Tensor | None
+    ) -> tuple[Tensor, KeyValueCache]:
+        """Self-attention of one new position over its cached past.
+
+        Args:
+            states: (B, K, D), one row per beam.
+            cache: the past of this layer.
+            position: number of the new position.
+            mask: (B, 1, K, (position + 1) * K), each beam's own history, or None for one beam.
+
+        Returns:
+            (B, K, D), and the cache with the new position.
+        """
+        query, key, value = self._self_projections(states)  # (B, H, K, E), (B, H_kv, K, E) twice
+        if self.rotary is not None:
+            query, key = self.rotary(query, position, step=True), self.rotary(key, position, step=True)
+        beams = states.size(1)
+        cache = cache.append(key, value, position * beams)
+        first = 0 if self.window is None else max(0, position + 1 - self.window) * beams
+        seen = slice(first, (position + 1) * beams)
+        if mask is not None:
+            mask = mask[..., seen]
+        return self._merge(self._attend(query, cache.keys[:, :, seen], cache.values[:, :, seen], mask)), cache
+
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of a memory (B, S, D), each (B, H_kv, S, E)."""
+        heads = self._heads(self.key_value(memory), 2 * self.num_kv_heads)
+        key, value = heads.split(self.num_kv_heads, dim=1)
+        return key, value
+
+    def attend_memory(self, states: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        """Attention of states (B, T, D) to projected memory under a mask (B, 1, 1, S). Returns (B, T, D)."""
+        query = self._heads(self.query(states), self.num_heads)
+        return self._merge(self._attend(query, *memory, mask))
+
+    def memory_weights(self, states: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        """Attention weights (B, H, T, S) of `attend_memory`, by the plain path."""
+        query = self._heads(self.query(states), self.num_heads)
+        return attention_weights(query, memory[0], mask, self.scale)
+
+    def _heads(self, projected: Tensor, num_heads: int) -> Tensor:
+        batch, length, _ = projected.shape
+        return projected.view(batch, length, num_heads, self.head_dim).transpose(1, 2)  # (B, heads, T, E)
+
+    def _self_projections(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        heads = self._heads(self.query_key_value(states), self.num_heads + 2 * self.num_kv_heads)
+        query, key, value = heads.split((self.num_heads, self.num_kv_heads, self.num_kv_heads), dim=1)
+        return query, key, value
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        rate = self.dropout if self.training else 0.0
+        return attend(query, key, value, mask, dropout_rate=rate, scale=self.scale)
+
+    def _blocks(
+        self, query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, window: int
+    ) -> Tensor:
+        """Windowed attention of blocks of `window` queries to the keys they can reach, (B, H, T, E)."""
+        length = query.size(2)
+        results = []
+        for start in range(0, length, window):
+            stop = min(start + window, length)
+            first = max(0, start - window + 1)
+            last = stop if self.causal else min(length, stop + window - 1)
+            mask = position_mask(
+                torch.arange(start, stop, device=query.device),
+                torch.arange(first, last, device=query.device),
+                causal=self.causal,
+                window=window,
+            )
+            if key_mask is not None:
+                mask = combine(key_mask[..., first:last], mask)
+            reach = slice(first, last)
+            results.append(self._attend(query[:, :, start:stop], key[:, :, reach], value[:, :, reach], mask))
+        return torch.cat(results, dim=2)
+
+    def _merge(self, context: Tensor) -> Tensor:
+        batch, _, length, _ = context.shape
+        merged = context.transpose(1, 2).reshape(batch, length, -1)  # (B, T, H, E) -> (B, T, D)
+        result: Tensor = self.output(merged)
+        return result

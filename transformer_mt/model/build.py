@@ -1,0 +1,148 @@
+"""ModelConfig -> model. The only module of this stage that sees the config object."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from transformer_mt.config import ModelConfig
+from transformer_mt.errors import ConfigError
+from transformer_mt.model.attention import MultiHeadAttention
+from transformer_mt.model.embedding import TokenEmbedding
+from transformer_mt.model.feed_forward import FeedForward
+from transformer_mt.model.layers import DecoderLayer, EncoderLayer, make_norm
+from transformer_mt.model.positional_encoding import LearnedPositions, RotaryPositions, SinusoidalPositions
+from transformer_mt.model.transformer import AddedPositions, Decoder, Encoder, Transformer, initialise
+
+KNOWN_HEADS: dict[int, tuple[int, ...]] = {128: (4,), 256: (4,), 512: (8, 16), 1024: (16,)}
+"""d_model -> numbers of heads that are known to train well."""
+
+
+def build_model(
+    config: ModelConfig,
+    src_vocab_size: int,
+    tgt_vocab_size: int,
+    *,
+    dropout: float = 0.0,
+    attention_dropout: float = 0.0,
+    activation_dropout: float = 0.0,
+    gradient_checkpointing: bool = False,
+) -> Transformer:
+    """A model with initial weights drawn from torch's default generator, in training mode.
+
+    Args:
+        config: architecture and sizes.
+        src_vocab_size: rows of the source embedding.
+        tgt_vocab_size: rows of the target embedding and output projection.
+        dropout: rate on embeddings and block outputs.
+        attention_dropout: rate on attention weights.
+        activation_dropout: rate inside the feed-forward block.
+        gradient_checkpointing: recompute layers backwards instead of keeping their activations.
+
+    Raises:
+        ConfigError: one matrix is wanted for vocabularies of different size.
+    """
+    if config.tied_embeddings == "three_way" and src_vocab_size != tgt_vocab_size:
+        raise ConfigError(
+            f"model.tied_embeddings: three_way needs one joint vocabulary, but the source has {src_vocab_size} "
+            f"pieces and the target {tgt_vocab_size}; use `decoder` or `none`, or share the vocabulary"
+        )
+
+    def attention(*, cross: bool = False, causal: bool = False) -> MultiHeadAttention:
+        rotary = config.positions == "rotary" and not cross
+        return MultiHeadAttention(
+            config.d_model,
+            config.num_heads,
+            config.num_kv_heads,
+            cross=cross,
+            causal=causal,
+            window=None if cross else config.attention_window,
+            rotary=RotaryPositions(config.d_model // config.num_heads) if rotary else None,
+            dropout=attention_dropout,
+            scale=config.ablation.scale,
+            output_projection=config.ablation.output_projection,
+        )
+
+    def feed_forward() -> FeedForward:
+        return FeedForward(
+            config.d_model, config.d_ff, activation=config.activation, dropout=activation_dropout
+        )
+
+    def positions() -> AddedPositions | None:
+        if config.positions == "rotary":
+            return None
+        if config.positions == "learned":
+            return LearnedPositions(config.d_model, config.max_positions)
+        return SinusoidalPositions(config.d_model)
+
+    def final_norm() -> nn.Module | None:
+        return make_norm(config.norm, config.d_model) if config.norm_first else None
+
+    encoder_layers = [
+        EncoderLayer(
+            attention(),
+            feed_forward(),
+            d_model=config.d_model,
+            norm=config.norm,
+            norm_first=config.norm_first,
+            dropout=dropout,
+        )
+        for _ in range(config.num_encoder_layers)
+    ]
+    decoder_layers = [
+        DecoderLayer(
+            attention(causal=True),
+            attention(cross=True),
+            feed_forward(),
+            d_model=config.d_model,
+            norm=config.norm,
+            norm_first=config.norm_first,
+            dropout=dropout,
+        )
+        for _ in range(config.num_decoder_layers)
+    ]
+    tied_source = config.tied_embeddings == "three_way"
+    untied_output = config.tied_embeddings == "none"
+    model = Transformer(
+        Encoder(
+            encoder_layers,
+            positions(),
+            final_norm(),
+            dropout=dropout,
+            gradient_checkpointing=gradient_checkpointing,
+        ),
+        Decoder(
+            decoder_layers,
+            positions(),
+            final_norm(),
+            dropout=dropout,
+            gradient_checkpointing=gradient_checkpointing,
+        ),
+        TokenEmbedding(tgt_vocab_size, config.d_model),
+        None if tied_source else TokenEmbedding(src_vocab_size, config.d_model),
+        nn.Linear(config.d_model, tgt_vocab_size, bias=False) if untied_output else None,
+    )
+    initialise(model)
+    return model
+
+
+def head_warning(config: ModelConfig) -> str | None:
+    """Why the number of heads may be a bad choice for this width, or None when it is known good."""
+    d_model, heads = config.d_model, config.num_heads
+    head_dim = d_model // heads
+    known = KNOWN_HEADS.get(d_model, ())
+    if heads in known:
+        return None
+    advice = " or ".join(f"num_heads={n}" for n in known) or "128:4, 256:4, 512:8, 512:16 or 1024:16"
+    if head_dim < 32:
+        return (
+            f"model.num_heads: {heads} heads of {head_dim} dimensions each: below 32 a head has too few to tell "
+            f"tokens apart, and products that small run slowly; known good for d_model={d_model}: {advice}"
+        )
+    if heads >= 32 and d_model <= 1024:
+        return (
+            f"model.num_heads: {heads} heads pay only above d_model=1024; "
+            f"known good for d_model={d_model}: {advice}"
+        )
+    if d_model > 1024:
+        return None
+    return f"model.num_heads: d_model={d_model} with {heads} heads is untried here; known good: {advice}"

@@ -1,0 +1,71 @@
+"""The only maker of attention masks. One polarity everywhere: True = may attend.
+
+Masks are bool and broadcast over (B, H, T, S). This module knows nothing of attention itself.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
+    """Keys that are real tokens.
+
+    Args:
+        ids: (B, S) token ids.
+        pad_id: the id that fills short rows.
+
+    Returns:
+        (B, 1, 1, S) bool.
+    """
+    return (ids != pad_id)[:, None, None, :]
+
+
+def position_mask(
+    query_positions: Tensor, key_positions: Tensor, *, causal: bool, window: int | None
+) -> Tensor | None:
+    """Which positions may see which, by their numbers alone.
+
+    Args:
+        query_positions: (T,) int positions of the queries.
+        key_positions: (S,) int positions of the keys.
+        causal: no query sees a later position than its own.
+        window: a query sees positions less than `window` away from its own: 1 is itself alone.
+
+    Returns:
+        (1, 1, T, S) bool, or None when everything may be seen.
+    """
+    if not causal and window is None:
+        return None
+    distance = query_positions[:, None] - key_positions[None, :]  # (T, S)
+    if window is None:
+        allowed = distance >= 0
+    elif causal:
+        allowed = (distance >= 0) & (distance < window)
+    else:
+        allowed = distance.abs() < window
+    return allowed[None, None]
+
+
+def beam_mask(ancestors: Tensor) -> Tensor:
+    """Which cached slots belong to the past of which beam.
+
+    Every position of the cache holds K slots, one per beam of that time; a beam sees one of them per position.
+
+    Args:
+        ancestors: (B, K, T) int64, the slot that beam k's history went through at position t.
+
+    Returns:
+        (B, 1, K, T * K) bool.
+    """
+    batch, beams, length = ancestors.shape
+    slots = torch.arange(beams, device=ancestors.device)
+    return (ancestors[..., None] == slots).view(batch, 1, beams, length * beams)
+
+
+def combine(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    """Both masks at once; None stands for a mask that allows everything."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first & second
