@@ -1,0 +1,234 @@
+"""Beam search over a stepper: live and finished hypotheses apart, batched over sentences.
+
+Score of a hypothesis = log-probability / length^alpha, the length counting eos. The search speaks ids and
+knows neither models nor text. Every operation acts on each sentence alone, so that a sentence's result does
+not depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer_mt.decoding.stepper import Candidates, Stepper, num_rows
+from transformer_mt.model.protocol import DecoderState
+
+_NEVER = float("-inf")
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One finished translation: ids without bos and eos, its score, and whether the length limit closed it."""
+
+    token_ids: list[int]
+    score: float
+    at_limit: bool
+
+
+@dataclass
+class _Search:
+    """The state between two steps; B counts the rows still computed, of which `done` ones await removal.
+
+    N finished hypotheses are kept per sentence, best first; empty places have the score -inf.
+    """
+
+    sentences: Tensor  # (B,) place in the result, -1 for rows that only fill the batch
+    done: Tensor  # (B,) bool
+    limits: Tensor  # (B,) most tokens before eos
+    last: Tensor  # (B, K) newest token of each live beam
+    live_tokens: Tensor  # (B, K, T)
+    live_scores: Tensor  # (B, K) log-probabilities
+    visible: Tensor  # (B, K) tokens so far that leave a trace in text
+    finished_tokens: Tensor  # (B, N, T)
+    finished_scores: Tensor  # (B, N) length-normalised
+    finished_lengths: Tensor  # (B, N) without eos
+    states: list[DecoderState]
+
+
+def beam_search(
+    stepper: Stepper,
+    src_ids: Tensor,
+    src_mask: Tensor,
+    *,
+    beam_size: int,
+    num_finished: int,
+    length_penalty: float,
+    limits: Sequence[int],
+    min_length: int,
+    invisible_ids: Tensor | None = None,
+) -> list[list[Hypothesis]]:
+    """The best translations of every sentence.
+
+    A sentence ends when no live beam can still beat its worst kept hypothesis: log-probabilities only fall,
+    so a beam's best possible score is its log-probability now over the longest length allowed. With beam
+    size 1 the search is greedy: nothing refills the beam once eos is the best continuation.
+
+    Args:
+        src_ids: (B, S) ending in eos. src_mask: (B, 1, 1, S).
+        num_finished: N, hypotheses kept per sentence.
+        length_penalty: alpha >= 0.
+        limits: for each sentence the most tokens before eos; a beam that long is closed with eos.
+        min_length: fewest tokens before eos, those in `invisible_ids` not counted.
+        invisible_ids: ids that leave no trace in text, such as a lone space.
+
+    Returns:
+        For each sentence up to N distinct hypotheses, best first.
+    """
+    search = _begin(stepper, src_ids, src_mask, beam_size, num_finished, limits)
+    results: list[list[Hypothesis]] = [[] for _ in limits]
+    norms = torch.arange(1, max(limits) + 2, device=src_ids.device).double().pow(length_penalty).float()
+    width = 2 * beam_size if beam_size > 1 else 1
+    for length in range(max(limits) + 1):
+        candidates, states = stepper.step(
+            search.last, search.states, count=width, eos_allowed=search.visible >= min_length
+        )
+        candidates = _close_at_limit(candidates, length >= search.limits, stepper.eos_id)
+        totals, beams, tokens = _best(search.live_scores, candidates, width)
+        is_eos = tokens == stepper.eos_id
+        if is_eos.any():
+            _finish(search, totals.where(is_eos, totals.new_tensor(_NEVER)) / norms[length], beams, length)
+        _grow(search, totals.masked_fill(is_eos, _NEVER), beams, tokens, length, invisible_ids, states)
+        best_possible = search.live_scores[:, 0] / norms[search.limits]
+        search.done |= search.finished_scores[:, -1] >= best_possible
+        if not _let_go(search, results, beam_size):
+            break
+    return results
+
+
+def _begin(
+    stepper: Stepper,
+    src_ids: Tensor,
+    src_mask: Tensor,
+    beam_size: int,
+    num_finished: int,
+    limits: Sequence[int],
+) -> _Search:
+    device, num_sentences = src_ids.device, len(limits)
+    rows = torch.arange(num_rows(num_sentences, beam_size), device=device)
+    fills = rows >= num_sentences
+    row_limits = torch.tensor(limits, device=device)[rows.clamp(max=num_sentences - 1)]
+    longest = max(max(limits), 1)
+    live_scores = torch.full((len(rows), beam_size), _NEVER, device=device)
+    live_scores[:, 0] = 0.0  # all beams start alike: one is enough
+    return _Search(
+        sentences=rows.masked_fill(fills, -1),
+        done=fills,
+        limits=row_limits,
+        last=torch.full((len(rows), beam_size), stepper.bos_id, device=device),
+        live_tokens=torch.zeros(len(rows), beam_size, longest, dtype=torch.long, device=device),
+        live_scores=live_scores,
+        visible=torch.zeros(len(rows), beam_size, dtype=torch.long, device=device),
+        finished_tokens=torch.zeros(len(rows), num_finished, longest, dtype=torch.long, device=device),
+        finished_scores=torch.full((len(rows), num_finished), _NEVER, device=device),
+        finished_lengths=torch.zeros(len(rows), num_finished, dtype=torch.long, device=device),
+        states=stepper.start(src_ids, src_mask, beam_size),
+    )
+
+
+def _close_at_limit(candidates: Candidates, at_limit: Tensor, eos_id: int) -> Candidates:
+    """Where (B,) `at_limit`, eos is the only continuation of every beam."""
+    if not at_limit.any():
+        return candidates
+    only_eos = torch.full_like(candidates.log_probs, _NEVER)
+    only_eos[..., 0] = candidates.eos
+    log_probs = only_eos.where(at_limit[:, None, None], candidates.log_probs)
+    token_ids = candidates.token_ids.masked_fill(at_limit[:, None, None], eos_id)
+    return Candidates(log_probs, token_ids, candidates.eos)
+
+
+def _best(live_scores: Tensor, candidates: Candidates, width: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The `width` best of all continuations of a sentence, ties by lowest beam: (B, W) totals, beams, tokens.
+
+    Places beyond the number of continuations are filled with -inf.
+    """
+    per_beam = candidates.log_probs.size(-1)
+    totals = (live_scores.unsqueeze(-1) + candidates.log_probs).flatten(1)  # (B, K * C)
+    tokens = candidates.token_ids.flatten(1)
+    short = width - totals.size(1)
+    if short > 0:
+        totals = torch.nn.functional.pad(totals, (0, short), value=_NEVER)
+        tokens = torch.nn.functional.pad(tokens, (0, short))
+    totals, order = totals.sort(dim=-1, descending=True, stable=True)
+    totals, order = totals[:, :width], order[:, :width]
+    last_beam = live_scores.size(1) - 1
+    return totals, (order // per_beam).clamp(max=last_beam), tokens.gather(1, order)
+
+
+def _finish(search: _Search, scores: Tensor, beams: Tensor, length: int) -> None:
+    """Let (B, W) scored endings compete with the finished hypotheses; earlier ones win ties."""
+    longest = search.live_tokens.size(-1)
+    endings = search.live_tokens.gather(1, beams.unsqueeze(-1).expand(-1, -1, longest))
+    scores = torch.cat([search.finished_scores, scores], 1)  # (B, N + W)
+    tokens = torch.cat([search.finished_tokens, endings], 1)
+    lengths = torch.cat([search.finished_lengths, torch.full_like(beams, length)], 1)
+    kept = search.finished_scores.size(1)
+    scores, order = scores.sort(dim=-1, descending=True, stable=True)
+    order = order[:, :kept]
+    search.finished_scores = scores[:, :kept]
+    search.finished_tokens = tokens.gather(1, order.unsqueeze(-1).expand(-1, -1, longest))
+    search.finished_lengths = lengths.gather(1, order)
+
+
+def _grow(
+    search: _Search,
+    totals: Tensor,
+    beams: Tensor,
+    tokens: Tensor,
+    length: int,
+    invisible_ids: Tensor | None,
+    states: list[DecoderState],
+) -> None:
+    """Continue with the K best of the (B, W) candidates that do not end."""
+    beam_size = search.last.size(1)
+    totals, order = totals.sort(dim=-1, descending=True, stable=True)
+    order = order[:, :beam_size]
+    beams, tokens = beams.gather(1, order), tokens.gather(1, order)
+    longest = search.live_tokens.size(-1)
+    search.live_scores = totals[:, :beam_size]
+    search.last = tokens
+    search.live_tokens = search.live_tokens.gather(1, beams.unsqueeze(-1).expand(-1, -1, longest))
+    if length < longest:
+        search.live_tokens[..., length] = tokens
+    shown = torch.ones_like(tokens) if invisible_ids is None else (~torch.isin(tokens, invisible_ids)).long()
+    search.visible = search.visible.gather(1, beams) + shown
+    search.states = [state.reorder(beams) for state in states] if beam_size > 1 else states
+
+
+def _let_go(search: _Search, results: list[list[Hypothesis]], beam_size: int) -> bool:
+    """Write out the sentences that are done and, when enough are, drop their rows. False: none is left."""
+    active = (~search.done).nonzero().flatten()
+    rows = len(search.sentences)
+    wanted = num_rows(len(active), beam_size)
+    if len(active) and (len(active) * 4 > rows * 3 or wanted >= rows):
+        return True
+    leaving = (search.done & (search.sentences >= 0)).nonzero().flatten()
+    _write_out(search, leaving, results)
+    if not len(active):
+        return False
+    kept = torch.cat([active, active[-1:].expand(wanted - len(active))])
+    search.sentences = search.sentences[kept]
+    search.sentences[len(active) :] = -1
+    search.done = search.sentences < 0
+    for name in ("limits", "last", "live_tokens", "live_scores", "visible"):
+        setattr(search, name, getattr(search, name)[kept])
+    for name in ("finished_tokens", "finished_scores", "finished_lengths"):
+        setattr(search, name, getattr(search, name)[kept])
+    search.states = [state.keep(kept) for state in search.states]
+    return True
+
+
+def _write_out(search: _Search, rows: Tensor, results: list[list[Hypothesis]]) -> None:
+    sentences = search.sentences[rows].tolist()
+    limits = search.limits[rows].tolist()
+    scores = search.finished_scores[rows].tolist()
+    lengths = search.finished_lengths[rows].tolist()
+    tokens = search.finished_tokens[rows].tolist()
+    for row, sentence in enumerate(sentences):
+        results[sentence] = [
+            Hypothesis(ids[:length], score, length >= limits[row])
+            for ids, score, length in zip(tokens[row], scores[row], lengths[row], strict=True)
+            if score > _NEVER
+        ]
