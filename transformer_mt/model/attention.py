@@ -29,7 +29,7 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, scale: bo
     Args:
         query: (B, H, T, E).
         key: (B, H_kv, S, E); query head h looks at key head h // G.
-        mask: broadcastable to (B, H, T, S), or None. A row that may attend nowhere gets equal weights, not NaN.
+        mask: broadcastable to (B, H, T, S), or None. A row without any key gets equal weights, not NaN.
         scale: False leaves the division out (studies only).
 
     Returns:
@@ -88,7 +88,7 @@ def fused_attention(
 def prefers_fused(query: Tensor, key: Tensor) -> bool:
     """Whether the fused kernel is the faster one: always on a GPU, on a CPU only for long inputs.
 
-    The fused CPU kernel is slow backwards at sentence lengths, and in decoding a few query rows do not fill it.
+    The fused CPU kernel is slow backwards at sentence lengths, and the few rows of decoding do not fill it.
     """
     return query.device.type != "cpu" or query.size(-2) * key.size(-2) >= FUSED_FROM
 
@@ -203,7 +203,7 @@ class MultiHeadAttention(nn.Module):
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of a memory (B, S, D), each (B, H_kv, S, E)."""
         heads = self._heads(self.key_value(memory), 2 * self.num_kv_heads)
-        key, value = heads.split(self.num_kv_heads, dim=1)
+        key, value = torch.split(heads, self.num_kv_heads, dim=1)
         return key, value
 
     def attend_memory(self, states: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
@@ -222,7 +222,7 @@ class MultiHeadAttention(nn.Module):
 
     def _self_projections(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         heads = self._heads(self.query_key_value(states), self.num_heads + 2 * self.num_kv_heads)
-        query, key, value = heads.split((self.num_heads, self.num_kv_heads, self.num_kv_heads), dim=1)
+        query, key, value = torch.split(heads, [self.num_heads, self.num_kv_heads, self.num_kv_heads], dim=1)
         return query, key, value
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:

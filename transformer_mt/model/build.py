@@ -43,8 +43,9 @@ def build_model(
     """
     if config.tied_embeddings == "three_way" and src_vocab_size != tgt_vocab_size:
         raise ConfigError(
-            f"model.tied_embeddings: three_way needs one joint vocabulary, but the source has {src_vocab_size} "
-            f"pieces and the target {tgt_vocab_size}; use `decoder` or `none`, or share the vocabulary"
+            f"model.tied_embeddings: three_way needs one joint vocabulary, but the source has "
+            f"{src_vocab_size} pieces and the target {tgt_vocab_size}; use `decoder` or `none`, "
+            f"or share the vocabulary"
         )
 
     def attention(*, cross: bool = False, causal: bool = False) -> MultiHeadAttention:
@@ -135,8 +136,8 @@ def head_warning(config: ModelConfig) -> str | None:
     advice = " or ".join(f"num_heads={n}" for n in known) or "128:4, 256:4, 512:8, 512:16 or 1024:16"
     if head_dim < 32:
         return (
-            f"model.num_heads: {heads} heads of {head_dim} dimensions each: below 32 a head has too few to tell "
-            f"tokens apart, and products that small run slowly; known good for d_model={d_model}: {advice}"
+            f"model.num_heads: {heads} heads of {head_dim} dimensions each: below 32 a head tells "
+            f"few tokens apart, and products that small are slow; known good for d_model={d_model}: {advice}"
         )
     if heads >= 32 and d_model <= 1024:
         return (

@@ -52,7 +52,7 @@ class EncoderLayer(nn.Module):
         norm_first: bool,
         dropout: float,
     ) -> None:
-        """Args: the built blocks; d_model, width; norm and norm_first, kind and place; dropout, residual rate."""
+        """Args: the built blocks; d_model, width; norm, norm_first, kind and place; dropout, rate."""
         super().__init__()
         self.self_attention = self_attention
         self.feed_forward = feed_forward
@@ -80,7 +80,7 @@ class DecoderLayer(nn.Module):
         norm_first: bool,
         dropout: float,
     ) -> None:
-        """Args: the built blocks; d_model, width; norm and norm_first, kind and place; dropout, residual rate."""
+        """Args: the built blocks; d_model, width; norm, norm_first, kind and place; dropout, rate."""
         super().__init__()
         self.self_attention = self_attention
         self.cross_attention = cross_attention
@@ -100,6 +100,7 @@ class DecoderLayer(nn.Module):
         cache: KeyValueCache,
         position: int,
         mask: Tensor | None,
+        *,
         memory: tuple[Tensor, Tensor],
         src_mask: Tensor | None,
     ) -> tuple[Tensor, KeyValueCache]:

@@ -51,7 +51,7 @@ def position_mask(
 def beam_mask(ancestors: Tensor) -> Tensor:
     """Which cached slots belong to the past of which beam.
 
-    Every position of the cache holds K slots, one per beam of that time; a beam sees one of them per position.
+    Every position of the cache holds K slots, one per beam of that time; a beam sees one of each position.
 
     Args:
         ancestors: (B, K, T) int64, the slot that beam k's history went through at position t.

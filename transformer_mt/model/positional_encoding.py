@@ -1,4 +1,4 @@
-"""Position information: sinusoidal and learned vectors are added to embeddings, rotary turns queries and keys.
+"""Position information: sinusoidal and learned vectors are added, rotary turns queries and keys.
 
 Tables of sines grow with the longest sentence seen, so there is no limit; learned positions have one and say
 so. This module knows nothing of tokens or attention.
@@ -70,8 +70,9 @@ class LearnedPositions(nn.Module):
         limit = self.weight.size(0)
         if offset + length > limit:
             raise DataError(
-                f"a sentence of {offset + length} tokens is too long for learned positions: model.max_positions "
-                f"is {limit}; shorten the sentence, or train with positions=sinusoidal, which have no limit"
+                f"a sentence of {offset + length} tokens is too long for learned positions: "
+                f"model.max_positions is {limit}; "
+                "shorten the sentence, or train with model.positions=sinusoidal, which has no limit"
             )
         return self.weight[offset : offset + length]
 

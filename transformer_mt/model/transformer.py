@@ -1,4 +1,4 @@
-"""Encoder, decoder and the whole Transformer with its two ways: all target positions at once, or step by step.
+"""Encoder, decoder and the whole Transformer with its two ways: all positions at once, or step by step.
 
 Also gradient checkpointing and the one place where weights get their first values. This module knows no
 text, no loss and no search.
@@ -6,7 +6,6 @@ text, no loss and no search.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -88,15 +87,14 @@ class Decoder(nn.Module):
         states = self._prepare(embedded)
         for earlier in self.layers[:layer]:
             states = earlier(states, memory, src_mask)
-        wanted: DecoderLayer = self.layers[layer]
-        return wanted.cross_weights(states, memory, src_mask)
+        return self._layers()[layer].cross_weights(states, memory, src_mask)
 
     def start(self, memory: Tensor, src_mask: Tensor, beam_size: int) -> TransformerState:
         """State before the first token; every layer's source keys and values are computed here."""
         batch = memory.size(0)
         projected, caches = [], []
-        for layer in self.layers:
-            attention: MultiHeadAttention = layer.self_attention
+        for layer in self._layers():
+            attention = layer.self_attention
             keys, values = layer.cross_attention.project_memory(memory)
             projected.append((keys.contiguous(), values.contiguous()))
             caches.append(
@@ -112,12 +110,17 @@ class Decoder(nn.Module):
         mask = beam_mask(ancestors) if embedded.size(1) > 1 else None
         states = add_positions(embedded, self.positions, step=position)
         caches = []
-        for layer, cache, memory in zip(self.layers, state.caches, state.memory, strict=True):
-            states, cache = layer.step(states, cache, position, mask, memory, state.src_mask)
-            caches.append(cache)
+        for layer, cache, memory in zip(self._layers(), state.caches, state.memory, strict=True):
+            states, follower = layer.step(
+                states, cache, position, mask, memory=memory, src_mask=state.src_mask
+            )
+            caches.append(follower)
         if self.final_norm is not None:
             states = self.final_norm(states)
         return states, replace(state, caches=tuple(caches), ancestors=ancestors)
+
+    def _layers(self) -> list[DecoderLayer]:
+        return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
 
     def _prepare(self, embedded: Tensor) -> Tensor:
         states = add_positions(embedded, self.positions)
@@ -148,7 +151,7 @@ class Transformer(nn.Module):
         self.output = output
 
     @property
-    def output_weight(self) -> nn.Parameter:
+    def output_weight(self) -> Tensor:
         """(V, D) matrix of the output projection."""
         return self.tgt_embedding.weight if self.output is None else self.output.weight
 
@@ -240,18 +243,18 @@ def initialise(model: nn.Module) -> None:
         elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
             module.reset_parameters()
         elif isinstance(module, Transformer) and module.output is not None:
-            nn.init.normal_(module.output.weight, std=math.pow(module.output.weight.size(1), -0.5))
+            nn.init.normal_(module.output.weight, std=module.output.weight.size(1) ** -0.5)
 
 
 def _initialise_attention(attention: MultiHeadAttention) -> None:
     width, kv_width = attention.num_heads * attention.head_dim, attention.num_kv_heads * attention.head_dim
     if attention.cross:
-        projections = [(attention.query, (width,)), (attention.key_value, (kv_width, kv_width))]
+        projections = [(attention.query, [width]), (attention.key_value, [kv_width, kv_width])]
     else:
-        projections = [(attention.query_key_value, (width, kv_width, kv_width))]
+        projections = [(attention.query_key_value, [width, kv_width, kv_width])]
     if isinstance(attention.output, nn.Linear):
-        projections.append((attention.output, (width,)))
+        projections.append((attention.output, [width]))
     for linear, rows in projections:
-        for matrix in linear.weight.split(rows):
+        for matrix in torch.split(linear.weight, rows):
             nn.init.xavier_uniform_(matrix)
         nn.init.zeros_(linear.bias)
