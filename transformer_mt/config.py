@@ -43,9 +43,9 @@ class DataConfig(_Section):
 
     root: str | None = None
     """Folder that all data paths are relative to (default: the recipe's folder)."""
-    train: Names
+    train: Annotated[Names, Field(min_length=1)]
     """Training text: one source or a list that is joined."""
-    valid: Names
+    valid: Annotated[Names, Field(min_length=1)]
     """Validation text."""
     test: Names = ()
     """Test sets, each scored by itself under the name written here."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import io
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def _read_yaml(path: Path) -> CommentedMap:
     except YAMLError as error:
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(tree, CommentedMap):
-        found = "is empty" if tree is None else f"holds a {type(tree).__name__}"
+        found = "is empty" if tree is None else f"is a {'list' if isinstance(tree, list) else 'single value'}"
         raise ConfigError(f"{path}:1:1: a recipe must be a mapping of keys to values, but it {found}")
     return tree
 
@@ -156,7 +157,7 @@ def _read_yaml(path: Path) -> CommentedMap:
 def _plain(value: Any) -> Any:
     """ruamel's round-trip types -> plain Python types."""
     if isinstance(value, dict):
-        return {(_plain(key) if isinstance(key, str) else key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
     for kind in (bool, int, float, str):
@@ -197,8 +198,12 @@ def _describe(error: Any, tree: CommentedMap, path: Path, overridden: set[str]) 
         keys += named.split(".")
     if error["type"] == "extra_forbidden":
         message = "no such key" + _suggest(keys)
-    dotted = ".".join(key for key in keys if not key.isdigit())
-    if any(dotted == key or dotted.startswith(key + ".") for key in overridden):
+    dotted = ".".join(key for key, part in zip_longest(keys, error["loc"]) if not isinstance(part, int))
+    unknown = error["type"] == "extra_forbidden"
+    if any(
+        dotted == key or dotted.startswith(key + ".") or (unknown and key.startswith(dotted + "."))
+        for key in overridden
+    ):
         return f"command line: {dotted}: {message}"
     line, column = _position(tree, keys)
     return f"{path}:{line}:{column}: {dotted}: {message}"
