@@ -1,5 +1,8 @@
-"""A model whose next-token probabilities come from a rule over (source, history): a search's results can be checked
-by hand or by enumeration, and a state that does not follow its beams shows at once."""
+"""A model whose next-token probabilities come from a rule over (source, history).
+
+A search's results can be checked by hand or by enumeration, and a state that does not follow its beams shows
+at once.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _NEVER = float("-inf")
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One finished translation: ids without bos and eos, its score, and whether the length limit closed it."""
+    """A finished translation: ids without bos and eos, its score, whether the length limit closed it."""
 
     token_ids: list[int]
     score: float
@@ -77,7 +77,10 @@ def beam_search(
     Returns:
         For each sentence up to N distinct hypotheses, best first.
     """
-    search = _begin(stepper, src_ids, src_mask, beam_size, num_finished, limits)
+    states = stepper.start(src_ids, src_mask, beam_size)
+    search = _begin(
+        states, torch.tensor(limits, device=src_ids.device), beam_size, num_finished, stepper.bos_id
+    )
     results: list[list[Hypothesis]] = [[] for _ in limits]
     norms = torch.arange(1, max(limits) + 2, device=src_ids.device).double().pow(length_penalty).float()
     width = 2 * beam_size if beam_size > 1 else 1
@@ -90,7 +93,9 @@ def beam_search(
         is_eos = tokens == stepper.eos_id
         if is_eos.any():
             _finish(search, totals.where(is_eos, totals.new_tensor(_NEVER)) / norms[length], beams, length)
-        _grow(search, totals.masked_fill(is_eos, _NEVER), beams, tokens, length, invisible_ids, states)
+        search.states = states
+        shown = torch.ones_like(is_eos) if invisible_ids is None else ~torch.isin(tokens, invisible_ids)
+        _grow(search, totals.masked_fill(is_eos, _NEVER), beams, tokens=tokens, shown=shown, length=length)
         best_possible = search.live_scores[:, 0] / norms[search.limits]
         search.done |= search.finished_scores[:, -1] >= best_possible
         if not _let_go(search, results, beam_size):
@@ -99,32 +104,26 @@ def beam_search(
 
 
 def _begin(
-    stepper: Stepper,
-    src_ids: Tensor,
-    src_mask: Tensor,
-    beam_size: int,
-    num_finished: int,
-    limits: Sequence[int],
+    states: list[DecoderState], limits: Tensor, beam_size: int, num_finished: int, bos_id: int
 ) -> _Search:
-    device, num_sentences = src_ids.device, len(limits)
+    device, num_sentences = limits.device, len(limits)
     rows = torch.arange(num_rows(num_sentences, beam_size), device=device)
     fills = rows >= num_sentences
-    row_limits = torch.tensor(limits, device=device)[rows.clamp(max=num_sentences - 1)]
-    longest = max(max(limits), 1)
+    longest = int(limits.max().clamp(min=1))
     live_scores = torch.full((len(rows), beam_size), _NEVER, device=device)
     live_scores[:, 0] = 0.0  # all beams start alike: one is enough
     return _Search(
         sentences=rows.masked_fill(fills, -1),
         done=fills,
-        limits=row_limits,
-        last=torch.full((len(rows), beam_size), stepper.bos_id, device=device),
+        limits=limits[rows.clamp(max=num_sentences - 1)],
+        last=torch.full((len(rows), beam_size), bos_id, device=device),
         live_tokens=torch.zeros(len(rows), beam_size, longest, dtype=torch.long, device=device),
         live_scores=live_scores,
         visible=torch.zeros(len(rows), beam_size, dtype=torch.long, device=device),
         finished_tokens=torch.zeros(len(rows), num_finished, longest, dtype=torch.long, device=device),
         finished_scores=torch.full((len(rows), num_finished), _NEVER, device=device),
         finished_lengths=torch.zeros(len(rows), num_finished, dtype=torch.long, device=device),
-        states=stepper.start(src_ids, src_mask, beam_size),
+        states=states,
     )
 
 
@@ -173,13 +172,7 @@ def _finish(search: _Search, scores: Tensor, beams: Tensor, length: int) -> None
 
 
 def _grow(
-    search: _Search,
-    totals: Tensor,
-    beams: Tensor,
-    tokens: Tensor,
-    length: int,
-    invisible_ids: Tensor | None,
-    states: list[DecoderState],
+    search: _Search, totals: Tensor, beams: Tensor, *, tokens: Tensor, shown: Tensor, length: int
 ) -> None:
     """Continue with the K best of the (B, W) candidates that do not end."""
     beam_size = search.last.size(1)
@@ -192,9 +185,9 @@ def _grow(
     search.live_tokens = search.live_tokens.gather(1, beams.unsqueeze(-1).expand(-1, -1, longest))
     if length < longest:
         search.live_tokens[..., length] = tokens
-    shown = torch.ones_like(tokens) if invisible_ids is None else (~torch.isin(tokens, invisible_ids)).long()
-    search.visible = search.visible.gather(1, beams) + shown
-    search.states = [state.reorder(beams) for state in states] if beam_size > 1 else states
+    search.visible = search.visible.gather(1, beams) + shown.gather(1, order)
+    if beam_size > 1:
+        search.states = [state.reorder(beams) for state in search.states]
 
 
 def _let_go(search: _Search, results: list[list[Hypothesis]], beam_size: int) -> bool:

@@ -40,11 +40,13 @@ class Stepper:
     def __init__(
         self, models: Sequence[Seq2SeqModel], *, bos_id: int, eos_id: int, banned: Sequence[int]
     ) -> None:
-        """Args:
-        models: in evaluation mode, all on one device.
-        bos_id: the first decoder input.
-        eos_id: what ends a hypothesis.
-        banned: ids that are never generated; they keep their share of the probability.
+        """Name the ids that matter here.
+
+        Args:
+            models: in evaluation mode, all on one device.
+            bos_id: the first decoder input.
+            eos_id: what ends a hypothesis.
+            banned: ids that are never generated; they keep their share of the probability.
         """
         self.models = list(models)
         self.bos_id = bos_id
@@ -146,7 +148,7 @@ def top_candidates(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
         order = _first_largest(values, count)
         return values.gather(1, order), order
     whole = num_blocks * _BLOCK
-    blocks = values[:, :whole].unflatten(1, (num_blocks, _BLOCK))
+    blocks = values[:, :whole].view(-1, num_blocks, _BLOCK)
     # In ascending order, so that candidates stand in the order of their index.
     chosen = _first_largest(blocks.amax(-1), count).sort(-1).values
     inside = blocks.gather(1, chosen.unsqueeze(-1).expand(-1, -1, _BLOCK)).flatten(1)  # (N, count * _BLOCK)
