@@ -26,7 +26,6 @@ CHANGEABLE = frozenset(
     {
         "run_dir",
         "data.root",
-        "data.test",
         "data.prepared_dir",
         "training.max_steps",
         "training.patience",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import signal
 import sys
@@ -51,6 +52,8 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns the exit code; only a fault of the program itself shows a traceback."""
     args = build_parser().parse_args(argv)
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("transformer_mt").setLevel(logging.INFO)
     try:
         code: int = args.run(args)
         sys.stdout.flush()

@@ -1,0 +1,269 @@
+"""`train`: build everything a training run consists of, and run, continue or rehearse it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformer_mt.config import Recipe
+from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError
+from transformer_mt.recipe import dump_recipe, load_recipe
+
+if TYPE_CHECKING:
+    import torch
+
+    from transformer_mt.data.prepare import PreparedData
+    from transformer_mt.model.transformer import Transformer
+    from transformer_mt.training.logbook import Logbook
+    from transformer_mt.training.step import Updater
+    from transformer_mt.training.stream import MicroBatches
+    from transformer_mt.training.trainer import Trainer, ValidationSet
+
+HELP = "train a model by a recipe; the same command again continues where it stopped"
+_NUM_PICTURES = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of this verb."""
+    parser.add_argument("recipe", metavar="RECIPE", help="YAML recipe")
+    parser.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="recipe keys to override")
+    parser.add_argument("--device", help="cpu, cuda or cuda:N (default: a GPU where there is one)")
+    parser.add_argument("--overwrite", action="store_true", help="delete the old run in run_dir, start anew")
+    parser.add_argument("--init-from", metavar="RUN", help="start with the weights and tokenizer of a run")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="report data, model, memory and time; train nothing"
+    )
+    parser.add_argument("--print-config", action="store_true", help="print the resolved recipe and stop")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train. Returns 0, or 130/143 when a signal stopped it and everything is saved."""
+    recipe = load_recipe(args.recipe, args.overrides)
+    if args.print_config:
+        sys.stdout.write(dump_recipe(recipe))
+        return EXIT_OK
+
+    from transformer_mt.data.prepare import prepare
+    from transformer_mt.model.build import head_warning
+    from transformer_mt.runtime.device import pick_device, pick_precision, set_up_process
+    from transformer_mt.training.run_directory import locked
+
+    set_up_process()
+    device = pick_device(args.device)
+    precision = pick_precision(recipe.training.precision, device)
+    recipe = _replace(recipe, "training", precision=precision)
+    if args.init_from and recipe.tokenizer.from_ is None:
+        recipe = _replace(recipe, "tokenizer", from_=str(Path(args.init_from).resolve()))
+    warning = head_warning(recipe.model)
+    if warning:
+        print(f"transformer-mt: warning: {warning}", file=sys.stderr)
+    prepared = prepare(recipe, log=partial(print, file=sys.stderr))
+    if args.dry_run:
+        return _rehearse(recipe, prepared, device)
+    with locked(Path(recipe.run_dir)):
+        return _train(recipe, prepared, device, args)
+
+
+def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace) -> int:
+    from transformer_mt.checkpoint import newest_valid, read_json
+    from transformer_mt.runtime.device import peak_memory
+    from transformer_mt.training.logbook import Logbook
+    from transformer_mt.training.model_card import write_model_card
+    from transformer_mt.training.run_directory import belongs_to_run, check_continues, clear, describe
+    from transformer_mt.training.trainer import Interrupted
+
+    run_dir = Path(recipe.run_dir)
+    if args.overwrite:
+        clear(run_dir)
+    continuing = belongs_to_run(run_dir)
+    if continuing:
+        check_continues(run_dir, recipe, prepared.fingerprint)
+    checkpoint = newest_valid(run_dir)
+    if checkpoint and not continuing:
+        raise CheckpointError(f"{run_dir}: holds checkpoints but no config.yaml; name another run_dir")
+    trainer = _build_trainer(recipe, prepared, device)
+    if checkpoint:
+        trainer.restore(checkpoint)
+    elif args.init_from:
+        _initialise_from(trainer, args.init_from)
+    info = {
+        "data_fingerprint": prepared.fingerprint,
+        "training_pairs": len(prepared.train),
+        "parameters": sum(weight.numel() for weight in trainer.model.parameters()),
+        "init_from": args.init_from,
+    }
+    describe(run_dir, recipe, info)
+    progress = trainer.progress
+    if trainer.finished:
+        print(
+            f"{run_dir}: already finished at step {progress.step}; raise training.max_steps to go on",
+            file=sys.stderr,
+        )
+        return EXIT_OK
+    with Logbook(run_dir, progress.step, recipe.training.max_steps) as logbook:
+        if checkpoint:
+            logbook.say(f"continuing after step {progress.step}")
+        try:
+            trainer.train(logbook)
+        except Interrupted as stop:
+            return stop.exit_code
+    best = read_json(run_dir / "best.json")
+    if best:
+        cost = {
+            "steps": progress.step,
+            "target_tokens": progress.tokens,
+            "seconds": progress.seconds,
+            "peak_gib": peak_memory(device) / 2**30,
+        }
+        write_model_card(run_dir, recipe, read_json(run_dir / "run.json") or info, best, cost)
+    return EXIT_OK
+
+
+def _build_updater(
+    recipe: Recipe, prepared: PreparedData, device: torch.device
+) -> tuple[Transformer, Updater]:
+    from transformer_mt.model.build import build_model
+    from transformer_mt.runtime.seeds import seed_weights
+    from transformer_mt.training.ema import Ema
+    from transformer_mt.training.optimizer import build_optimizer
+    from transformer_mt.training.precision import loss_scaler
+    from transformer_mt.training.step import LossModule, Updater
+
+    config = recipe.training
+    seed_weights(config.seed)
+    model = build_model(
+        recipe.model,
+        prepared.tokenizers.src.vocab_size,
+        prepared.tokenizers.tgt.vocab_size,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        activation_dropout=config.activation_dropout,
+        gradient_checkpointing=config.gradient_checkpointing,
+    ).to(device)
+    updater = Updater(
+        LossModule(model, config.label_smoothing),
+        build_optimizer(model, config),
+        loss_scaler(config.precision, device),
+        Ema(model, config.ema) if config.ema else None,
+        config,
+        config.precision,
+        device,
+    )
+    return model, updater
+
+
+def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) -> Trainer:
+    from transformer_mt.training.trainer import Trainer
+
+    model, updater = _build_updater(recipe, prepared, device)
+    validation = _validation_set(recipe, prepared, model, device)
+    return Trainer(
+        recipe=recipe,
+        run_dir=Path(recipe.run_dir),
+        model=model,
+        tokenizers=prepared.tokenizers,
+        updater=updater,
+        stream=_stream(recipe, prepared),
+        validation=validation,
+        pictures=_pictures(prepared, validation, model, device),
+    )
+
+
+def _stream(recipe: Recipe, prepared: PreparedData) -> Callable[[int, int], MicroBatches]:
+    from transformer_mt.training.stream import MicroBatches
+
+    def stream(epoch: int, position: int) -> MicroBatches:
+        return MicroBatches(
+            prepared.train,
+            max_tokens=recipe.training.max_tokens,
+            seed=recipe.training.seed,
+            sampling=recipe.tokenizer.sampling,
+            epoch=epoch,
+            position=position,
+        )
+
+    return stream
+
+
+def _validation_set(
+    recipe: Recipe, prepared: PreparedData, model: Transformer, device: torch.device
+) -> ValidationSet:
+    from transformer_mt.data.batch import make_batch
+    from transformer_mt.data.sampler import epoch_batches
+    from transformer_mt.decoding.translator import Translator
+    from transformer_mt.evaluation.scores import score
+    from transformer_mt.training.trainer import ValidationSet
+
+    valid = prepared.valid
+    order = epoch_batches(
+        valid.src_lengths, valid.tgt_lengths, max_tokens=recipe.training.max_tokens, seed=0, epoch=0
+    )
+    pairs = prepared.valid_pairs()
+    sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
+    translator = Translator([model], prepared.tokenizers, recipe.decoding, device)
+
+    def translate() -> tuple[list[str], dict[str, float]]:
+        translations = [translation.text for translation in translator.translate(sources)]
+        scores = score(translations, [references], ("bleu", "chrf"), recipe.data.tgt_lang)
+        return translations, {result.name: result.value for result in scores}
+
+    batches = [make_batch([valid.ids(int(i)) for i in indices], indices=indices) for indices in order]
+    return ValidationSet(batches, pairs, translate)
+
+
+def _pictures(
+    prepared: PreparedData, validation: ValidationSet, model: Transformer, device: torch.device
+) -> Callable[[Logbook, int], None]:
+    """Draw the attention of the first sentences of the validation set, teacher-forced."""
+    import torch
+
+    from transformer_mt.data.batch import make_batch
+    from transformer_mt.training.pictures import attention_figure
+
+    tokenizers = prepared.tokenizers
+    count = min(_NUM_PICTURES, len(prepared.valid))
+    examples = [tuple(side.tolist() for side in prepared.valid.ids(index)) for index in range(count)]
+
+    @torch.no_grad()
+    def draw(logbook: Logbook, step: int) -> None:
+        for number, (src_ids, tgt_ids) in enumerate(examples):
+            batch = make_batch([(src_ids, tgt_ids)]).to(device)
+            weights = model.cross_attention(batch.src_ids, batch.src_mask, batch.decoder_input_ids)[0]
+            figure = attention_figure(weights, tokenizers.src.pieces(src_ids), tokenizers.tgt.pieces(tgt_ids))
+            logbook.picture(f"attention/{number}", figure, step)
+
+    return draw
+
+
+def _initialise_from(trainer: Trainer, run: str) -> None:
+    """Give a new run the weights of another; its own optimizer, schedule and best score start anew."""
+    from transformer_mt.checkpoint import find_checkpoint, load_weights, read_checkpoint
+    from transformer_mt.text.tokenizer import load_tokenizers
+
+    folder = find_checkpoint(run)
+    theirs, ours = load_tokenizers(folder), trainer.tokenizers
+    if (theirs.src.fingerprint, theirs.tgt.fingerprint) != (ours.src.fingerprint, ours.tgt.fingerprint):
+        raise ConfigError(
+            f"--init-from {run}: its tokenizer is not the one of this recipe; "
+            "leave tokenizer.from out, or set it to that run"
+        )
+    load_weights(trainer.model, read_checkpoint(folder).weights, folder)
+
+
+def _rehearse(recipe: Recipe, prepared: PreparedData, device: torch.device) -> int:
+    from transformer_mt.training.rehearsal import rehearse
+
+    model, updater = _build_updater(recipe, prepared, device)
+    for line in rehearse(recipe, prepared, model, updater, _stream(recipe, prepared)(1, 0)):
+        print(line)
+    return EXIT_OK
+
+
+def _replace(recipe: Recipe, section: str, **values: object) -> Recipe:
+    """The recipe with some keys of one section changed."""
+    changed = getattr(recipe, section).model_copy(update=values)
+    return recipe.model_copy(update={section: changed})

@@ -1,0 +1,125 @@
+"""Label-smoothed cross-entropy fused with the output projection, and the unsmoothed nll beside it.
+
+The logits of all target tokens at once would be the largest tensor of a training step (tokens x vocabulary).
+Here they exist for a few rows at a time: each chunk's gradient is made right after its logits, in the forward
+pass, and added up in fp32. `plain_loss` is the same in three obvious lines; tests hold the two together.
+This module knows nothing of models: it takes hidden states, the projection's weight and labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+IGNORE = -100
+# Logits held at once, in elements: large enough for fast products, small enough to stay in cache.
+_CHUNK_ELEMENTS = 1 << 20
+
+
+def smoothing_mass(label_smoothing: float, vocab_size: int) -> float:
+    """Probability that smoothing gives to each token other than the target and pad."""
+    return label_smoothing / max(vocab_size - 2, 1)
+
+
+def plain_loss(
+    hidden: Tensor, weight: Tensor, labels: Tensor, label_smoothing: float, pad_id: int
+) -> tuple[Tensor, Tensor]:
+    """The definition, with all logits in memory. Arguments and results as in `fused_loss`."""
+    keep = labels != IGNORE
+    labels = labels[keep]
+    log_probs = torch.log_softmax(hidden[keep] @ weight.T, dim=-1, dtype=torch.float32)
+    nll = -log_probs.gather(-1, labels[:, None]).squeeze(-1)
+    others = -(log_probs.sum(-1) - log_probs[:, pad_id]) - nll
+    mass = smoothing_mass(label_smoothing, weight.size(0))
+    return ((1.0 - label_smoothing) * nll + mass * others).sum(), nll.sum()
+
+
+def fused_loss(
+    hidden: Tensor, weight: Tensor, labels: Tensor, label_smoothing: float, pad_id: int
+) -> tuple[Tensor, Tensor]:
+    """Smoothed loss and unsmoothed nll, both summed over the labelled tokens.
+
+    The smoothed target keeps 1 - label_smoothing on the label and spreads the rest evenly over the other
+    tokens, pad excepted (Szegedy et al. 2016, with no mass on a class that never occurs).
+
+    Args:
+        hidden: (N, D) decoder states, in any dtype; products run in the autocast dtype when that is on.
+        weight: (V, D) output projection.
+        labels: (N,) int64, -100 where there is no token.
+        label_smoothing: in [0, 1).
+        pad_id: the class that gets no mass.
+
+    Returns:
+        loss_sum, with gradients to hidden and weight, and nll_sum, without; fp32 scalars in nats.
+    """
+    keep = (labels != IGNORE).nonzero().squeeze(-1)
+    if keep.numel() != labels.numel():
+        hidden, labels = hidden.index_select(0, keep), labels.index_select(0, keep)
+    device_type = hidden.device.type
+    dtype = torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else weight.dtype
+    with_grad = torch.is_grad_enabled()
+    loss, nll = _FusedLoss.apply(  # type: ignore[no-untyped-call]
+        hidden, weight, labels, label_smoothing, pad_id, dtype, with_grad
+    )
+    return loss, nll
+
+
+class _FusedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(  # noqa: PLR0917 (autograd passes by position)
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        labels: Tensor,
+        label_smoothing: float,
+        pad_id: int,
+        dtype: torch.dtype,
+        with_grad: bool,
+    ) -> tuple[Tensor, Tensor]:
+        device_type = hidden.device.type
+        with torch.autocast(device_type, enabled=False):
+            vocab_size, d_model = weight.shape
+            mass = smoothing_mass(label_smoothing, vocab_size)
+            states, matrix = hidden.to(dtype), weight.to(dtype)  # (N, D), (V, D)
+            loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
+            nll = torch.zeros_like(loss)
+            grad_hidden = torch.empty(hidden.shape, dtype=torch.float32, device=hidden.device)
+            grad_weight = torch.zeros((vocab_size, d_model), dtype=torch.float32, device=hidden.device)
+            rows = max(_CHUNK_ELEMENTS // vocab_size, 16)
+            for start in range(0, len(labels), rows):
+                chunk = states[start : start + rows]  # (R, D)
+                target = labels[start : start + rows, None]  # (R, 1)
+                log_probs = torch.log_softmax(chunk @ matrix.T, dim=-1, dtype=torch.float32)  # (R, V)
+                chunk_nll = -log_probs.gather(-1, target).sum()
+                nll += chunk_nll
+                loss += (1.0 - label_smoothing) * chunk_nll
+                if mass:
+                    loss += mass * (log_probs[:, pad_id].sum() - log_probs.sum() - chunk_nll)
+                if with_grad:
+                    # d loss / d logits = probabilities - smoothed target
+                    slope = log_probs.exp_()
+                    if mass:
+                        slope -= mass
+                        slope[:, pad_id] += mass
+                    slope.scatter_add_(
+                        -1, target, slope.new_full((1, 1), label_smoothing + mass - 1.0).expand_as(target)
+                    )
+                    slope_low = slope.to(dtype)
+                    grad_hidden[start : start + rows] = slope_low @ matrix
+                    grad_weight += slope_low.T @ chunk
+        ctx.save_for_backward(grad_hidden, grad_weight)
+        ctx.dtypes = hidden.dtype, weight.dtype
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad_hidden, grad_weight = ctx.saved_tensors
+        hidden_dtype, weight_dtype = ctx.dtypes
+        # In place: these were made for this one backward pass. The scale (1 / tokens, times the fp16 loss
+        # scale) meets the fp32 sums, so that nothing underflows before it.
+        scaled_hidden = grad_hidden.mul_(grads[0]).to(hidden_dtype)
+        scaled_weight = grad_weight.mul_(grads[0]).to(weight_dtype)
+        return scaled_hidden, scaled_weight, None, None, None, None, None

@@ -1,0 +1,116 @@
+"""The run directory: who owns it, what it was made with, and whether this recipe may continue it.
+
+One process at a time; a directory that belongs to another recipe or other data is refused, never mixed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import platform
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import transformer_mt
+from transformer_mt.checkpoint import read_json, write_json
+from transformer_mt.config import Recipe
+from transformer_mt.errors import CheckpointError, ConfigError
+from transformer_mt.recipe import differences, dump_recipe, load_recipe
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def locked(run_dir: Path) -> Iterator[None]:
+    """Hold the run directory for this process.
+
+    Raises:
+        CheckpointError: another process trains in it.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with open(run_dir / ".lock", "w", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CheckpointError(
+                f"{run_dir}: another process is training in it; wait for it, or name another run_dir"
+            ) from None
+        yield
+
+
+def belongs_to_run(run_dir: Path) -> bool:
+    """True where training has begun in this directory before."""
+    return (run_dir / "config.yaml").is_file()
+
+
+def clear(run_dir: Path) -> None:
+    """Remove an old run for `--overwrite`; a folder that is not a run is left alone.
+
+    Raises:
+        ConfigError: the folder holds something else.
+    """
+    others = [entry.name for entry in run_dir.iterdir() if entry.name != ".lock"] if run_dir.is_dir() else []
+    if others and not belongs_to_run(run_dir):
+        raise ConfigError(f"{run_dir}: is not a run directory (it holds {others[0]}); name another run_dir")
+    for name in others:
+        entry = run_dir / name
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> None:
+    """Refuse a recipe or data that differ from those of the run in what may not change; log what may.
+
+    Raises:
+        ConfigError: the list of keys, or the data, that differ.
+    """
+    allowed, refused = differences(load_recipe(run_dir / "config.yaml"), recipe)
+    if refused:
+        changes = ", ".join(f"{key}: {old!r} -> {new!r}" for key, (old, new) in refused.items())
+        raise ConfigError(
+            f"{run_dir}: belongs to another configuration ({changes}); "
+            "use the old values, another run_dir, or --overwrite to start anew"
+        )
+    info = read_json(run_dir / "run.json")
+    if info and info["data_fingerprint"] != data_fingerprint:
+        raise ConfigError(
+            f"{run_dir}: was trained on other data (fingerprint {info['data_fingerprint'][:12]}, "
+            f"now {data_fingerprint[:12]}); use the old files, another run_dir, or --overwrite to start anew"
+        )
+    for key, (old, new) in allowed.items():
+        if key not in ("run_dir", "data.root"):
+            _log.info("continuing with %s: %s -> %s", key, old, new)
+
+
+def describe(run_dir: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
+    """Write config.yaml and run.json."""
+    (run_dir / "config.yaml").write_text(dump_recipe(recipe), encoding="utf-8")
+    write_json(
+        run_dir / "run.json",
+        {
+            "transformer_mt": transformer_mt.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "machine": f"{platform.machine()} {_processor()}".strip(),
+            "threads": torch.get_num_threads(),
+            "command": shlex.join(["transformer-mt", *sys.argv[1:]]),
+            **facts,
+        },
+    )
+
+
+def _processor() -> str:
+    """Name of the GPU, or of the CPU where the system tells it."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    features = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return str(features.get("cpu_name", platform.processor()))

@@ -1,0 +1,128 @@
+"""One optimizer update from N micro-batches, in one fixed order.
+
+Learning rate, then forward and backward of every micro-batch, unscale, clip, check, update, scaler, EMA.
+The loss is the sum over all micro-batches divided once by the target tokens of all of them, so that 8
+micro-batches of 1, 2 of 4 and 1 of 8 are the same update. Where batches come from and what is logged is not
+known here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from transformer_mt.config import TrainingConfig
+from transformer_mt.data.batch import Batch
+from transformer_mt.model.protocol import TrainableModel
+from transformer_mt.runtime.seeds import seed_micro_batch
+from transformer_mt.text.tokenizer import PAD_ID
+from transformer_mt.training.ema import Ema
+from transformer_mt.training.loss import fused_loss
+from transformer_mt.training.optimizer import set_learning_rate
+from transformer_mt.training.precision import autocast
+from transformer_mt.training.schedule import learning_rate
+
+
+class LossModule(nn.Module):
+    """Model and fused loss in one `forward`, because DDP and compile act on `forward` alone."""
+
+    def __init__(self, model: TrainableModel, label_smoothing: float) -> None:
+        super().__init__()
+        self.model = model
+        self.label_smoothing = label_smoothing
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, int]:
+        """(smoothed loss summed over tokens, unsmoothed nll summed over tokens, number of tokens)."""
+        hidden = self.model.hidden(batch.src_ids, batch.src_mask, batch.decoder_input_ids)  # (B, T, D)
+        loss_sum, nll_sum = fused_loss(
+            hidden.flatten(0, 1),  # (B*T, D)
+            self.model.output_weight,
+            batch.labels.flatten(),  # (B*T,)
+            self.label_smoothing,
+            PAD_ID,
+        )
+        return loss_sum, nll_sum, batch.num_tokens
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update did. Losses are sums in nats; `applied` is False where it was not finite."""
+
+    loss_sum: float
+    nll_sum: float
+    num_tokens: int
+    num_src_tokens: int
+    padded_tokens: int
+    grad_norm: float
+    learning_rate: float
+    applied: bool
+
+
+@dataclass
+class Updater:
+    """Everything an update acts on; `run` is the update."""
+
+    loss_module: LossModule
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
+    ema: Ema | None
+    config: TrainingConfig
+    precision: str
+    device: torch.device
+
+    def run(self, step: int, batches: Sequence[Batch]) -> Update:
+        """Update the weights once, unless loss or gradient is not finite: then nothing changes.
+
+        Args:
+            step: 1 for the first update; sets learning rate and dropout.
+            batches: the micro-batches, on the CPU.
+        """
+        rate = learning_rate(step, self.config)
+        set_learning_rate(self.optimizer, rate)
+        num_tokens = sum(batch.num_tokens for batch in batches)
+        loss_sum = torch.zeros((), device=self.device)
+        nll_sum = torch.zeros((), device=self.device)
+        self.loss_module.train()
+        for micro_batch, batch in enumerate(batches):
+            seed_micro_batch(self.config.seed, step, micro_batch)
+            with autocast(self.precision, self.device):
+                loss, nll, _ = self.loss_module(batch.to(self.device))
+            self.scaler.scale(loss / max(num_tokens, 1)).backward()
+            loss_sum += loss.detach()
+            nll_sum += nll
+        grad_norm = self._finish(loss_sum)
+        self.optimizer.zero_grad(set_to_none=True)
+        applied = math.isfinite(grad_norm) and bool(torch.isfinite(loss_sum))
+        if applied and self.ema is not None:
+            self.ema.update()
+        return Update(
+            loss_sum=float(loss_sum),
+            nll_sum=float(nll_sum),
+            num_tokens=num_tokens,
+            num_src_tokens=sum(batch.num_src_tokens for batch in batches),
+            padded_tokens=sum(batch.padded_tokens for batch in batches),
+            grad_norm=grad_norm,
+            learning_rate=rate,
+            applied=applied,
+        )
+
+    def _finish(self, loss_sum: Tensor) -> float:
+        """Unscale, clip, check, update. Returns the gradient norm before clipping."""
+        self.scaler.unscale_(self.optimizer)
+        weights = [weight for weight in self.loss_module.parameters() if weight.grad is not None]
+        norm = torch.nn.utils.get_total_norm([weight.grad for weight in weights if weight.grad is not None])
+        finite = bool(torch.isfinite(norm)) and bool(torch.isfinite(loss_sum))
+        if finite and self.config.clip_norm > 0.0:
+            torch.nn.utils.clip_grads_with_norm_(weights, self.config.clip_norm, norm)
+        if self.scaler.is_enabled():
+            # The scaler skips the update by itself and lowers its scale; a non-finite loss with finite
+            # gradients cannot be told to it, and does not occur: the loss is a sum of the same logits.
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        elif finite:
+            self.optimizer.step()
+        return float(norm)

@@ -1,0 +1,281 @@
+"""The loop: update, log, validate, save, stop, continue.
+
+Decoding is a higher skill than training knows: the caller hands in a function that translates the validation
+set with the model as it stands and scores the result. All state of the loop is `Progress`, plain JSON.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_mt.checkpoint import Checkpoint, load_weights, rotate, save_checkpoint, write_json
+from transformer_mt.config import Recipe
+from transformer_mt.data.batch import Batch
+from transformer_mt.errors import DivergenceError
+from transformer_mt.runtime.device import peak_memory
+from transformer_mt.text.tokenizer import Tokenizers
+from transformer_mt.training.logbook import Logbook, Totals
+from transformer_mt.training.step import Updater
+from transformer_mt.training.stream import MicroBatches
+from transformer_mt.training.validation import validation_loss
+
+# Updates in a row that may be non-finite (fp16 needs some while its scale comes down) before training ends.
+MAX_SKIPPED_IN_ROW = 20
+_NUM_SAMPLES = 20
+_HIGHER_IS_BETTER = ("bleu", "chrf")
+
+Translate = Callable[[], tuple[list[str], dict[str, float]]]
+"""Translations of the validation set by the model as it stands, and their scores."""
+
+
+@dataclass
+class Progress:
+    """Where a run stands; everything the loop must remember."""
+
+    step: int = 0
+    epoch: int = 1
+    position: int = 0
+    tokens: int = 0
+    skipped: int = 0
+    skipped_in_row: int = 0
+    seconds: float = 0.0
+    best_value: float | None = None
+    best_step: int = 0
+    validations_without_better: int = 0
+    ema_updates: int = 0
+    totals: Totals = field(default_factory=Totals)
+
+
+@dataclass(frozen=True)
+class ValidationSet:
+    """Batches for the loss, raw text for people, and the caller's translator."""
+
+    batches: Sequence[Batch]
+    pairs: Sequence[tuple[str, str]]
+    translate: Translate
+
+
+class Interrupted(Exception):
+    """A signal asked the run to stop; everything is saved."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal.Signals(signal_number).name)
+        self.exit_code = 128 + signal_number
+
+
+class Trainer:
+    """Trains one model in one run directory."""
+
+    def __init__(
+        self,
+        *,
+        recipe: Recipe,
+        run_dir: Path,
+        model: nn.Module,
+        tokenizers: Tokenizers,
+        updater: Updater,
+        stream: Callable[[int, int], MicroBatches],
+        validation: ValidationSet,
+        pictures: Callable[[Logbook, int], None],
+    ) -> None:
+        """stream: (epoch, position) -> the micro-batches from there on."""
+        self.recipe, self.config, self.run_dir = recipe, recipe.training, run_dir
+        self.model, self.tokenizers, self.updater = model, tokenizers, updater
+        self.validation, self.pictures = validation, pictures
+        self.progress = Progress()
+        self._open_stream = stream
+        self._signal = 0
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continue from a checkpoint of this run, bit for bit."""
+        saved = dict(checkpoint.scalars["progress"])
+        self.progress = Progress(**{**saved, "totals": Totals(**saved["totals"])})
+        ema = self.updater.ema
+        raw = {
+            name.removeprefix("raw."): t for name, t in checkpoint.state.items() if name.startswith("raw.")
+        }
+        load_weights(self.model, raw if ema else checkpoint.weights, checkpoint.folder)
+        if ema is not None:
+            ema.load(checkpoint.weights, self.progress.ema_updates)
+        _restore_optimizer(self.updater.optimizer, self.model, checkpoint.state)
+        if checkpoint.scalars["scaler"]:
+            self.updater.scaler.load_state_dict(checkpoint.scalars["scaler"])
+
+    @property
+    def finished(self) -> bool:
+        """True where there is nothing more to train."""
+        return self.progress.step >= self.config.max_steps or self._out_of_patience
+
+    @property
+    def _out_of_patience(self) -> bool:
+        return 0 < self.config.patience <= self.progress.validations_without_better
+
+    def train(self, logbook: Logbook) -> None:
+        """Train until the last step, until patience runs out, or until a signal.
+
+        Raises:
+            DivergenceError: too many updates in a row were not finite.
+            Interrupted: a signal came; the state is saved.
+            CheckpointError: the last checkpoint cannot be written.
+        """
+        progress, config = self.progress, self.config
+        stream = self._open_stream(progress.epoch, progress.position)
+        handlers = {
+            number: signal.signal(number, self._note_signal) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            while not self.finished:
+                self._update(stream, logbook)
+                last = progress.step >= config.max_steps
+                better = (last or progress.step % config.validate_every == 0) and self._validate(logbook)
+                if last or better or self._signal or progress.step % config.save_every == 0 or self.finished:
+                    self.save()
+                if self._signal and not self.finished:
+                    logbook.say(
+                        f"stopped by {signal.Signals(self._signal).name} after step {progress.step}, saved"
+                    )
+                    raise Interrupted(self._signal)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def save(self) -> None:
+        """Write a checkpoint of the current step, move the pointers, and delete what is not kept."""
+        progress, ema = self.progress, self.updater.ema
+        raw = {name: weight.detach() for name, weight in self.model.named_parameters()}
+        state = _optimizer_tensors(self.updater.optimizer, self.model)
+        if ema is not None:
+            progress.ema_updates = ema.updates
+            state |= {f"raw.{name}": weight for name, weight in raw.items()}
+        save_checkpoint(
+            self.run_dir,
+            progress.step,
+            weights=raw if ema is None else ema.tensors(),
+            state=state,
+            scalars={"progress": asdict(progress), "scaler": self.updater.scaler.state_dict()},
+            recipe=self.recipe,
+            tokenizers=self.tokenizers,
+        )
+        write_json(self.run_dir / "latest.json", {"step": progress.step})
+        if progress.best_step:
+            best = {"step": progress.best_step, "metric": self.config.metric, "value": progress.best_value}
+            write_json(self.run_dir / "best.json", best)
+        rotate(self.run_dir, self.config.keep_last, [progress.best_step])
+
+    def _update(self, stream: MicroBatches, logbook: Logbook) -> None:
+        progress, config = self.progress, self.config
+        started = time.perf_counter()
+        update = self.updater.run(progress.step + 1, stream.take(config.update_freq))
+        seconds = time.perf_counter() - started
+        progress.step += 1
+        progress.epoch, progress.position = stream.epoch, stream.position
+        progress.tokens += update.num_tokens
+        progress.seconds += seconds
+        progress.totals.add(update, seconds)
+        logbook.advance()
+        if update.applied:
+            progress.skipped_in_row = 0
+        else:
+            self._count_skipped(logbook)
+        if progress.step % config.log_every == 0 or progress.step == config.max_steps:
+            logbook.training(progress.totals.record(progress.step, update, peak_memory(self.updater.device)))
+            progress.totals = Totals()
+
+    def _count_skipped(self, logbook: Logbook) -> None:
+        progress = self.progress
+        progress.skipped += 1
+        progress.skipped_in_row += 1
+        logbook.say(f"step {progress.step}: loss or gradient was not finite; the weights were left alone")
+        if progress.skipped_in_row >= MAX_SKIPPED_IN_ROW:
+            raise DivergenceError(
+                f"{self.run_dir}: diverged: loss or gradient was not finite in {MAX_SKIPPED_IN_ROW} updates "
+                f"in a row, the last at step {progress.step}; go on from the last checkpoint with a smaller "
+                "training.learning_rate, or start anew with training.precision=fp32"
+            )
+
+    def _validate(self, logbook: Logbook) -> bool:
+        """Measure, record, draw; True where the metric is the best so far."""
+        progress, started = self.progress, time.perf_counter()
+        with _averaged(self.updater):
+            num_chars = sum(len(tgt) + 1 for _, tgt in self.validation.pairs)
+            loss = validation_loss(
+                self.updater.loss_module,
+                self.validation.batches,
+                num_chars,
+                self.updater.precision,
+                self.updater.device,
+            )
+            was_training = self.model.training
+            self.model.eval()
+            translations, scores = self.validation.translate()
+            self.pictures(logbook, progress.step)
+            self.model.train(was_training)
+        record: dict[str, Any] = {**asdict(loss), **scores}
+        value = float(record[self.config.metric])
+        better = _is_better(self.config.metric, value, progress.best_value)
+        if better:
+            progress.best_value, progress.best_step = value, progress.step
+            progress.validations_without_better = 0
+        else:
+            progress.validations_without_better += 1
+        progress.seconds += time.perf_counter() - started
+        logbook.validation(
+            {
+                "step": progress.step,
+                **record,
+                "best": progress.best_value or 0.0,
+                "epoch": progress.epoch,
+                "target_tokens": progress.tokens,
+                "seconds": progress.seconds,
+            }
+        )
+        rows = [(s, r, t) for (s, r), t in zip(self.validation.pairs, translations, strict=True)]
+        logbook.samples(progress.step, rows[:_NUM_SAMPLES])
+        return better
+
+    def _note_signal(self, number: int, frame: FrameType | None) -> None:
+        """Only note it: the loop saves after the update in progress. A second signal changes nothing."""
+        self._signal = number
+
+
+def _averaged(updater: Updater) -> Any:
+    """Context with the weights that validation uses: averaged ones where there are."""
+    return updater.ema.swapped() if updater.ema is not None else torch.no_grad()
+
+
+def _is_better(metric: str, value: float, best: float | None) -> bool:
+    """Strictly better, unrounded; a value that is not a number never is."""
+    if math.isnan(value):
+        return False
+    return best is None or (value > best if metric in _HIGHER_IS_BETTER else value < best)
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """`optimizer.<slot>.<parameter name>` -> tensor."""
+    return {
+        f"optimizer.{slot}.{name}": tensor
+        for name, parameter in model.named_parameters()
+        for slot, tensor in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def _restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, state: dict[str, Tensor]) -> None:
+    for name, parameter in model.named_parameters():
+        slots = {
+            key.split(".", 2)[1]: tensor
+            for key, tensor in state.items()
+            if key.startswith("optimizer.") and key.split(".", 2)[2] == name
+        }
+        if slots:
+            # The step count of fused AdamW lives beside the weights, as its moments do.
+            optimizer.state[parameter] = {slot: t.to(parameter.device) for slot, t in slots.items()}
