@@ -59,18 +59,18 @@ def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
         DataError: bytes that are not UTF-8, with line and byte.
     """
     for number, raw in enumerate(stream, start=1):
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
             _refuse_other_encodings(raw, name)
-            raw = raw.removeprefix(_UTF8_BOM)
-            if not raw:
+            if raw == _UTF8_BOM:
                 continue
-        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+            line = line.removeprefix(_UTF8_BOM)
         try:
-            yield raw.decode("utf-8")
+            yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise DataError(
-                f"{name}:{number}: byte {error.start + 1} of the line (0x{raw[error.start]:02x}) is not UTF-8; "
-                "convert the text with iconv or mend the line"
+                f"{name}:{number}: byte {error.start + 1} of the line (0x{line[error.start]:02x}) "
+                "is not UTF-8; convert the text with iconv or mend the line"
             ) from None
 
 

@@ -129,6 +129,10 @@ class Tokenizer:
         """The pieces as SentencePiece writes them, special tokens included."""
         return [str(self._processor.id_to_piece(int(token))) for token in ids]
 
+    def is_byte(self, token: int) -> bool:
+        """Whether a piece stands for one byte of a character that has no piece of its own."""
+        return bool(self._processor.is_byte(token))
+
 
 class Tokenizers(NamedTuple):
     """The tokenizers of both sides: one object twice when the vocabulary is joint."""

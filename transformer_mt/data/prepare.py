@@ -1,0 +1,157 @@
+"""Corpus and tokenizer -> prepared data on disk, keyed by a fingerprint of all that goes into them.
+
+A folder of prepared data appears whole or not at all, is never stale and never made twice. What goes into it
+is `build.py`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.config import DataConfig, Recipe, TokenizerConfig
+from transformer_mt.data.build import build
+from transformer_mt.data.dataset import ParallelDataset
+from transformer_mt.data.prepared_files import damaged_file, read_manifest, write_manifest
+from transformer_mt.errors import DataError
+from transformer_mt.text.corpus import source_fingerprint
+from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers
+
+FORMAT_VERSION = 1
+"""Part of the fingerprint: raise it when the files or the rules that make them change."""
+
+Pair = tuple[str, str]
+Log = Callable[[str], None]
+
+
+def _log_to_stderr(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A folder of prepared data, opened."""
+
+    folder: Path
+    fingerprint: str
+    tokenizers: Tokenizers
+    train: ParallelDataset
+    valid: ParallelDataset
+    report: dict[str, Any]
+    """Counts and reasons, as `report.json` holds them."""
+    is_new: bool
+    """False when the folder was there already."""
+
+    def valid_pairs(self) -> list[Pair]:
+        """Raw validation text, in the order of the files."""
+        return [self.valid.text(index) for index in range(len(self.valid))]
+
+
+def prepare(recipe: Recipe, log: Log = _log_to_stderr) -> PreparedData:
+    """The prepared data of a recipe, made now unless they are there already.
+
+    Raises:
+        DataError: text that cannot be used, no pair left to train on, a folder that holds something else,
+            a full disk.
+        ConfigError: a vocabulary size the text does not allow.
+    """
+    fingerprint = data_fingerprint(recipe.data, recipe.tokenizer)
+    folder = prepared_folder(recipe, fingerprint)
+    is_new = not _is_ready(folder, fingerprint, log)
+    if is_new:
+        log(f"preparing {folder}")
+        try:
+            _build(recipe, folder, fingerprint)
+        except OSError as error:
+            raise DataError(
+                f"{folder}: prepared data cannot be written: {error.strerror or error}; "
+                "free some space or name another data.prepared_dir"
+            ) from None
+    tokenizers = load_tokenizers(folder)
+    return PreparedData(
+        folder=folder,
+        fingerprint=fingerprint,
+        tokenizers=tokenizers,
+        train=ParallelDataset(folder, "train", tokenizers),
+        valid=ParallelDataset(folder, "valid", tokenizers),
+        report=json.loads((folder / "report.json").read_text(encoding="utf-8")),
+        is_new=is_new,
+    )
+
+
+def data_fingerprint(data: DataConfig, tokenizer: TokenizerConfig) -> str:
+    """sha256 of the raw bytes of all text, of the options that shape the data, and of the format."""
+    options = {
+        "format": FORMAT_VERSION,
+        "languages": [data.src_lang, data.tgt_lang],
+        "lengths": [data.max_length, data.max_length_ratio],
+        "tokenizer": _tokenizer_key(tokenizer),
+    }
+    for split, sources in _splits(data).items():
+        options[split] = [
+            source_fingerprint(source, data.root or ".", data.src_lang, data.tgt_lang) for source in sources
+        ]
+    return hashlib.sha256(json.dumps(options, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def prepared_folder(recipe: Recipe, fingerprint: str) -> Path:
+    """Where the prepared data of a recipe are."""
+    if recipe.data.prepared_dir is not None:
+        return Path(recipe.data.root or ".") / recipe.data.prepared_dir
+    return Path(recipe.run_dir).resolve().parent / "prepared" / fingerprint[:16]
+
+
+def _splits(data: DataConfig) -> dict[str, tuple[str, ...]]:
+    return {"train": data.train, "valid": data.valid, "test": data.test}
+
+
+def _tokenizer_key(tokenizer: TokenizerConfig) -> list[Any]:
+    keeps_text = tokenizer.sampling > 0.0
+    if tokenizer.from_ is None:
+        return [tokenizer.type, tokenizer.vocab_size, tokenizer.shared, keeps_text]
+    return [*(side.fingerprint for side in load_tokenizers(tokenizer.from_)), keeps_text]
+
+
+def _is_ready(folder: Path, fingerprint: str, log: Log) -> bool:
+    """Whether the folder holds these data, whole. A damaged one is removed, to be made again."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return False
+    manifest = read_manifest(folder)
+    if manifest["fingerprint"] != fingerprint:
+        raise DataError(
+            f"{folder}: was prepared from other text or options; remove it or name another data.prepared_dir"
+        )
+    damaged = damaged_file(folder, manifest)
+    if damaged is None:
+        return True
+    log(f"{folder / damaged}: is damaged; the data are prepared again")
+    shutil.rmtree(folder)
+    return False
+
+
+def _build(recipe: Recipe, folder: Path, fingerprint: str) -> None:
+    """Make everything in a temporary folder beside the final one, then rename it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+    try:
+        build(recipe.data, recipe.tokenizer, temporary)
+        write_manifest(temporary, fingerprint)
+        temporary.chmod(0o755)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        try:
+            temporary.rename(folder)
+        except OSError:
+            # Another process may have been faster; its data are the same.
+            if not folder.is_dir() or read_manifest(folder)["fingerprint"] != fingerprint:
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

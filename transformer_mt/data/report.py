@@ -1,0 +1,102 @@
+"""The report of a corpus: what was read, dropped and noticed, as JSON and as one table.
+
+Knows nothing of how the checks are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from transformer_mt.text.corpus_check import Finding
+from transformer_mt.text.tokenizer import NUM_BYTES, NUM_SPECIAL
+
+
+@dataclass
+class TokenCounts:
+    """Tokens of one side of a split, eos included."""
+
+    tokens: int = 0
+    longest: int = 0
+    byte_tokens: int = 0
+    """Tokens that spell one byte of a character outside the vocabulary."""
+
+    def add(self, ids: Sequence[Sequence[int]]) -> None:
+        """Count the ids of more examples."""
+        if not ids:
+            return
+        flat = np.concatenate([np.asarray(row, dtype=np.int32) for row in ids])
+        self.tokens += len(flat)
+        self.longest = max(self.longest, *map(len, ids))
+        self.byte_tokens += int(((flat >= NUM_SPECIAL) & (flat < NUM_SPECIAL + NUM_BYTES)).sum())
+
+
+@dataclass
+class SplitReport:
+    """What is known of one split."""
+
+    read: int
+    kept: int
+    dropped: dict[str, Finding] = field(default_factory=dict)
+    """Reason -> how many pairs, and where first."""
+    noted: dict[str, Finding] = field(default_factory=dict)
+    """The same for what is kept all the same."""
+    src: TokenCounts = field(default_factory=TokenCounts)
+    tgt: TokenCounts = field(default_factory=TokenCounts)
+    """Zero where a split is not turned into tokens (test sets)."""
+
+
+def as_report(
+    train: SplitReport, valid: SplitReport, test: dict[str, SplitReport], vocab_sizes: tuple[int, int]
+) -> dict[str, Any]:
+    """The report as plain values: what `report.json` holds."""
+    return {
+        "train": asdict(train),
+        "valid": asdict(valid),
+        "test": {name: asdict(split) for name, split in test.items()},
+        "vocab_size": {"src": vocab_sizes[0], "tgt": vocab_sizes[1]},
+    }
+
+
+def format_report(report: dict[str, Any]) -> str:
+    """The report as one table of plain text."""
+    splits = {"train": report["train"], "valid": report["valid"]}
+    splits |= {f"test {name}": split for name, split in report["test"].items()}
+    rows: list[tuple[str, str, str]] = []
+    for title, split in splits.items():
+        rows.append((title, f"{split['read']:,}", "pairs read"))
+        for reason, found in split["dropped"].items():
+            rows.append(("", f"-{found['count']:,}", f"{reason} (first: {found['first']})"))
+        if split["dropped"]:
+            rows.append(("", f"{split['kept']:,}", "pairs kept"))
+        for what, found in split["noted"].items():
+            rows.append(("", f"{found['count']:,}", f"noted: {what} (first: {found['first']})"))
+        rows += _token_rows(split)
+    sizes = report["vocab_size"]
+    rows.append(("vocabulary", f"{sizes['src']:,}", f"source pieces; {sizes['tgt']:,} target pieces"))
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in rows)
+
+
+def format_dropped(split: SplitReport) -> str:
+    """The reasons of one split in one line."""
+    return ", ".join(f"{found.count} {reason}" for reason, found in split.dropped.items())
+
+
+def _token_rows(split: dict[str, Any]) -> list[tuple[str, str, str]]:
+    rows = []
+    for side, title in (("src", "source"), ("tgt", "target")):
+        counts = split[side]
+        if counts["tokens"]:
+            share = counts["byte_tokens"] / counts["tokens"]
+            rows.append(
+                (
+                    "",
+                    f"{counts['tokens']:,}",
+                    f"{title} tokens, longest {counts['longest']:,}, {share:.2%} of them bytes",
+                )
+            )
+    return rows

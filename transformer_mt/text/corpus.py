@@ -1,0 +1,164 @@
+"""Sources of parallel text -> aligned pairs of raw lines.
+
+A source is a file prefix (`train` reads `train.<lang>`, also packed), a `.tsv` or `.jsonl` file (also
+packed) or `hf:NAME[/CONFIG][@SPLIT]` (`hub.py`). Nothing is dropped, changed or counted here: that is
+`corpus_check.py`. Knows nothing of tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.errors import DataError
+from transformer_mt.text.hub import HUB_PREFIX, read_hub
+from transformer_mt.text.lines import PACKED_SUFFIXES, one_line, read_lines
+
+Pair = tuple[str, str]
+
+
+def read_pairs(source: str, root: str | Path, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
+    """Aligned raw text of one source, in its order.
+
+    Args:
+        source: prefix, `.tsv`, `.jsonl` or `hf:` name, as in a recipe.
+        root: folder that relative paths start from.
+        src_lang: source language.
+        tgt_lang: target language.
+
+    Raises:
+        DataError: no such file, several that could be meant, unequal numbers of lines, a line that is not a
+            pair, bytes that are not UTF-8.
+    """
+    if source.startswith(HUB_PREFIX):
+        return _record_pairs(read_hub(source, root), src_lang, tgt_lang)
+    kind = _kind(source)
+    paths = source_files(source, root, src_lang, tgt_lang)
+    if kind == "tsv":
+        return _tsv_pairs(paths[0])
+    if kind == "jsonl":
+        return _record_pairs(_json_records(paths[0]), src_lang, tgt_lang)
+    return _line_pairs(*paths)
+
+
+def source_files(source: str, root: str | Path, src_lang: str, tgt_lang: str) -> list[Path]:
+    """The files of a source that is not on the Hub: one, or one a side.
+
+    Raises:
+        DataError: none found (with the paths tried), or several that could be meant.
+    """
+    base = Path(root) / source
+    if _kind(source) != "prefix":
+        if not base.is_file():
+            raise DataError(f"{base}: no such file; check data.root and the source name `{source}`")
+        return [base]
+    return [_only_one(base, lang) for lang in (src_lang, tgt_lang)]
+
+
+def source_fingerprint(source: str, root: str | Path, src_lang: str, tgt_lang: str) -> str:
+    """sha256 of the raw bytes of a source; of its texts when it comes through `datasets`."""
+    digest = hashlib.sha256()
+    if source.startswith(HUB_PREFIX):
+        for pair in read_pairs(source, root, src_lang, tgt_lang):
+            digest.update("\t".join(pair).encode("utf-8") + b"\n")
+        return digest.hexdigest()
+    for path in source_files(source, root, src_lang, tgt_lang):
+        try:
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+    return digest.hexdigest()
+
+
+def place(source: str, root: str | Path, src_lang: str, tgt_lang: str, number: int) -> str:
+    """Where the pair with this 1-based number stands: file:line."""
+    if source.startswith(HUB_PREFIX):
+        return f"{source}:{number}"
+    return f"{source_files(source, root, src_lang, tgt_lang)[0]}:{number}"
+
+
+def _kind(source: str) -> str:
+    for suffix in PACKED_SUFFIXES:
+        bare = source.removesuffix(suffix)
+        if bare.endswith((".tsv", ".jsonl")):
+            return bare.rpartition(".")[2]
+    return "prefix"
+
+
+def _only_one(base: Path, lang: str) -> Path:
+    tried = [base.with_name(f"{base.name}.{lang}{suffix}") for suffix in PACKED_SUFFIXES]
+    found = [path for path in tried if path.is_file()]
+    if not found:
+        raise DataError(
+            f"{tried[0]}: no such file, nor with {', '.join(PACKED_SUFFIXES[1:])}; "
+            f"check data.root, the source name `{base.name}` and the language `{lang}`"
+        )
+    if len(found) > 1:
+        raise DataError(f"{' and '.join(map(str, found))} both exist; remove one of them")
+    return found[0]
+
+
+def _line_pairs(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
+    src_count = tgt_count = 0
+    for src, tgt in zip_longest(read_lines(src_path), read_lines(tgt_path)):
+        src_count += src is not None
+        tgt_count += tgt is not None
+        if src is not None and tgt is not None:
+            yield src, tgt
+    if src_count != tgt_count:
+        raise DataError(
+            f"{src_path} has {src_count} lines but {tgt_path} has {tgt_count}; "
+            "both sides must have one line for each pair"
+        )
+
+
+def _tsv_pairs(path: Path) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise DataError(
+                f"{path}:{number}: must be source TAB target, but has {len(columns)} "
+                f"column{'s' * (len(columns) != 1)}; mend the line or use two files or JSONL"
+            )
+        yield columns[0], columns[1]
+
+
+def _json_records(path: Path) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            yield f"{path}:{number}", json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: is not JSON ({error}); write one object a line") from None
+
+
+def _record_pairs(records: Iterator[tuple[str, Any]], src_lang: str, tgt_lang: str) -> Iterator[Pair]:
+    for where, record in records:
+        columns = record
+        if isinstance(record, dict) and isinstance(record.get("translation"), dict):
+            columns = record["translation"]
+        if not isinstance(columns, dict):
+            raise DataError(f"{where}: must be an object, but is {type(columns).__name__} instead")
+        names = ("src", "tgt") if "src" in columns and "tgt" in columns else (src_lang, tgt_lang)
+        missing = [column for column in names if column not in columns]
+        if missing:
+            raise DataError(
+                f"{where}: has no column `{missing[0]}`, only {', '.join(map(str, columns)) or 'none'}; "
+                f"needed are src and tgt, {src_lang} and {tgt_lang}, or a `translation` that holds them"
+            )
+        yield _text(columns[names[0]], where, names[0]), _text(columns[names[1]], where, names[1])
+
+
+def _text(value: Any, where: str, column: str) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{where}: `{column}` must be text, but is {type(value).__name__} instead")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError(f"{where}: `{column}` holds half of a surrogate pair; mend the text") from None
+    # A text inside JSON may hold line ends, yet everything downstream is one line for one pair.
+    return one_line(value)
