@@ -1,18 +1,22 @@
 """The `transformer-mt` command: finds the verb, runs it, turns errors into one line and an exit code.
 
 Each verb is a module of this folder with `HELP`, `add_arguments(parser)` and `run(args) -> exit code`; verbs
-import torch and the stages inside `run`, so that `--help` answers at once. stdout carries data, stderr the rest.
+import torch and the stages inside `run`, so that `--help` answers at once. stdout carries data, stderr
+the rest.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from transformer_mt import __version__
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, UserError
@@ -23,9 +27,39 @@ exit codes: 0 fine, 2 usage or recipe, 3 data, 4 training diverged, 5 checkpoint
 130/143 interrupted (training: saved, the same command continues)"""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Usage errors are one line, like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
+class _VerbParser(_Parser):
+    """One verb: flags and other words may be mixed, and a misspelt flag is told its nearest name."""
+
+    _mixing = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        # parse_known_intermixed_args comes back here for each of its two passes.
+        if self._mixing:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        parsed, unknown = self.parse_known_intermixed_args(args, namespace)
+        self._mixing = False
+        if unknown:
+            flags = [*re.findall(r"--[\w-]+", self.format_usage()), "--help"]
+            typed = next((word.partition("=")[0] for word in unknown if word.startswith("--")), "")
+            near = difflib.get_close_matches(typed, flags, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return parsed, unknown
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line, without importing what the verbs need to run."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="transformer-mt",
         description="Train, translate with and score encoder-decoder translation models.",
         epilog=_EXIT_CODES,
@@ -33,7 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_VerbParser)
     for name in VERBS:
         module = importlib.import_module(f"transformer_mt.cli.{name}")
         verb = verbs.add_parser(
@@ -66,7 +100,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_OK
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}{error.strerror or error}; check the path, the permissions and the free space", 3)
+        return _fail(
+            f"{where}{error.strerror or error}; check the path, the permissions and the free space", 3
+        )
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return _fail("interrupted", EXIT_INTERRUPTED)

@@ -1,0 +1,289 @@
+"""Recipe files and overrides: what is accepted, how each problem is reported, print and read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_mt.config import DecodingConfig, Recipe
+from transformer_mt.errors import ConfigError
+from transformer_mt.recipe import CHANGEABLE, differences, dump_recipe, flatten, load_recipe, parse_section
+
+BASE = """\
+run_dir: runs/x
+data:
+  train: train
+  valid: valid
+  src_lang: de
+  tgt_lang: en
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def writer(text: str | bytes) -> Path:
+        path = tmp_path / "recipe.yaml"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return writer
+
+
+@pytest.fixture
+def problem(write: Any) -> Any:
+    """The text of the error, the file's path cut off."""
+
+    def load(text: str | bytes, *overrides: str) -> str:
+        path = write(text)
+        with pytest.raises(ConfigError) as caught:
+            load_recipe(path, overrides)
+        return str(caught.value).replace(str(path), "recipe.yaml")
+
+    return load
+
+
+def test_a_short_recipe_takes_all_defaults(write: Any, tmp_path: Path) -> None:
+    """Pins that names outside a list are lists of one, and that data lie in the recipe's folder."""
+    recipe = load_recipe(write(BASE))
+    assert recipe.data.train == ("train",)
+    assert recipe.data.root == str(tmp_path.resolve())
+    assert recipe.decoding == DecodingConfig()
+
+
+def test_yaml_is_1_2(write: Any) -> None:
+    """Pins B192: the language `no` stays text, 3e-4 is a number."""
+    recipe = load_recipe(write(BASE.replace("de", "no") + "training:\n  learning_rate: 3e-4\n"))
+    assert recipe.data.src_lang == "no"
+    assert recipe.training.learning_rate == 3e-4
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(write: Any) -> None:
+    """Pins B024 for recipes."""
+    assert load_recipe(write(b"\xef\xbb\xbf" + BASE.encode())).run_dir == "runs/x"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "recipe.yaml:1:1: a recipe must be a mapping of keys to values, but it is empty"),
+        ("# nothing\n", "recipe.yaml:1:1: a recipe must be a mapping of keys to values, but it is empty"),
+        ("- a\n", "recipe.yaml:1:1: a recipe must be a mapping of keys to values, but it is a list"),
+        ("word\n", "recipe.yaml:1:1: a recipe must be a mapping of keys to values, but it is a single value"),
+        (b"run_dir: \xff\n", "recipe.yaml: is not UTF-8 text (byte 9)"),
+        (BASE + "zzz: 1\n", "recipe.yaml:7:1: zzz: no such key; this section takes run_dir, data,"),
+        (BASE + "7: 1\n", "7: no such key; this section takes run_dir, data,"),
+        (BASE + "training: 3\n", "recipe.yaml:7:1: training: must be a section of keys, but is 3 instead"),
+        (BASE + "training:\n", "recipe.yaml:7:1: training: must be a section of keys, but is None instead"),
+        (
+            BASE + "training:\n  lerning_rate: 3\n",
+            "recipe.yaml:8:3: training.lerning_rate: no such key; did you mean learning_rate?",
+        ),
+        (
+            BASE + "training:\n  d_modle: 3\n",
+            "recipe.yaml:8:3: training.d_modle: no such key; did you mean model.d_model?",
+        ),
+        (BASE + "run_dri: a\n", "recipe.yaml:7:1: run_dri: no such key; did you mean run_dir?"),
+        (
+            BASE + "tokenizer:\n  from_: a\n",
+            "recipe.yaml:8:3: tokenizer.from_: no such key; did you mean from?",
+        ),
+        (
+            BASE + "training:\n  max_steps: 1e3\n",
+            "recipe.yaml:8:3: training.max_steps: must be a valid integer, but is 1000.0 instead",
+        ),
+        (
+            BASE + "model:\n  preset: huge\n",
+            "recipe.yaml:8:3: model.preset: must be 'tiny', 'small', 'base' or 'big', but is 'huge' instead",
+        ),
+        (
+            BASE + "evaluation:\n  metrics: [bleu, blue]\n",
+            "recipe.yaml:8:19: evaluation.metrics: must be 'bleu', 'chrf' or 'ter', but is 'blue' instead",
+        ),
+        (
+            BASE + "model:\n  d_ff: 12\n  num_heads: 3\n",
+            "recipe.yaml:9:3: model.num_heads: `num_heads` must divide `d_model`, but 3 does not divide 512",
+        ),
+        (BASE.replace("  valid: valid\n", ""), "recipe.yaml:2:1: data.valid: this key is needed"),
+    ],
+)
+def test_a_bad_recipe_is_reported_with_its_place(problem: Any, text: str | bytes, message: str) -> None:
+    """Pins B190 and B193: file, line, column, key, what is wrong and the nearest name, in one line."""
+    found = problem(text)
+    assert message in found
+    assert "\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "word"),
+    [
+        (BASE + "training:\n\tmax_steps: 3\n", "recipe.yaml:8:1: ", "indent with spaces, not tabs"),
+        (BASE + "run_dir: runs/y\n", "recipe.yaml:7:1: ", 'duplicate key "run_dir"'),
+        (BASE + "tokenizer: *other\n", "recipe.yaml:7:12: ", "undefined alias"),
+        (BASE + "training: [1\n", "recipe.yaml:", ""),
+        ("run_dir: \0\n", "recipe.yaml: ", "#x0000"),
+    ],
+)
+def test_text_that_is_no_yaml_names_the_place(problem: Any, text: str, place: str, word: str) -> None:
+    """Pins B193 (tab indentation, broken syntax) and that a doubled key is an error."""
+    found = problem(text)
+    assert found.startswith(place) and word in found
+    assert "\n" not in found
+
+
+def test_all_problems_are_reported_together(problem: Any) -> None:
+    """Pins that a user mends a recipe in one go, one line for each problem."""
+    found = problem(BASE + "training:\n  max_stps: 3\n  ema: 2.0\n", "model.d_modl=3")
+    assert sorted(line.split(": ")[1] for line in found.split("\n")) == [
+        "model.d_modl",
+        "training.ema",
+        "training.max_stps",
+    ]
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+    """Pins B193: no traceback for a path that is no file."""
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: no such recipe; name a YAML file"):
+        load_recipe(tmp_path / "nowhere.yaml")
+    with pytest.raises(ConfigError, match="is a folder; name the YAML file in it"):
+        load_recipe(tmp_path)
+    with pytest.raises(ConfigError, match=r"cannot be read: Not a directory"):
+        (tmp_path / "file").write_bytes(b"")
+        load_recipe(tmp_path / "file" / "recipe.yaml")
+
+
+def test_overrides_change_the_recipe(write: Any) -> None:
+    """Pins that overrides are YAML values, that the last one wins, and that they reach sections left out."""
+    path = write(BASE)
+    recipe = load_recipe(
+        path,
+        [
+            "training.max_steps=3",
+            "training.max_steps=4",
+            "data.train=[a, b]",
+            "run_dir=a=b",
+            "tokenizer.from=m",
+        ],
+    )
+    assert recipe.training.max_steps == 4
+    assert recipe.data.train == ("a", "b")
+    assert recipe.run_dir == "a=b"
+    assert recipe.tokenizer.from_ == "m"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.max_steps", "training.max_steps: an override must be written key=value"),
+        ("=3", "=3: an override must be written key=value"),
+        ("training.max_stps=3", "training.max_stps: no such key; did you mean max_steps?"),
+        ("trainng.max_steps=3", "trainng: no such key; did you mean training?"),
+        ("max_steps=3", "max_steps: no such key; did you mean training.max_steps?"),
+        ("training.max_steps=many", "training.max_steps: must be a valid integer, but is 'many' instead"),
+        ("training.max_steps=", "training.max_steps: must be a valid integer, but is None instead"),
+        ("training=3", "training: must be a section of keys, but is 3 instead"),
+        ("run_dir.x=3", "run_dir.x: `run_dir` is a value, not a section"),
+        ("run_dir=[1", "run_dir=[1: the value is not YAML; quote it"),
+        (
+            "model.num_heads=3",
+            "model.num_heads: `num_heads` must divide `d_model`, but 3 does not divide 512",
+        ),
+    ],
+)
+def test_a_bad_override_is_blamed_on_the_command_line(problem: Any, override: str, message: str) -> None:
+    """Pins B190 for the command line: the same checks, never ignored, and no line of the file is blamed."""
+    assert problem(BASE, override) == f"command line: {message}"
+
+
+def test_data_root_is_relative_to_where_it_was_written(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pins that a recipe finds its data from any folder, while an override means what the shell means."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    path = write(BASE.replace("data:\n", "data:\n  root: text\n"))
+    assert load_recipe(path).data.root == str((tmp_path / "text").resolve())
+    assert load_recipe(path, ["data.root=text"]).data.root == str((elsewhere / "text").resolve())
+
+
+def test_a_printed_recipe_reads_back_equal(write: Any) -> None:
+    """Pins --print-config: every key is there, and the text gives the same recipe."""
+    recipe = load_recipe(write(BASE + "model:\n  preset: tiny\ntraining:\n  eps: 1e-12\n"))
+    text = dump_recipe(recipe)
+    assert load_recipe(write(text)) == recipe
+    for key in flatten(recipe):
+        assert f"{key.rsplit('.', 1)[-1]}:" in text
+
+
+awkward = st.one_of(
+    st.sampled_from(
+        ["no", "null", "~", "3e-4", "1", "2024-01-01", "a: b", "- x", "#", "'", '"', " x ", "a\nb", "=", "<<"]
+    ),
+    st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=awkward, rate=st.floats(1e-30, 1e30), steps=st.integers(1, 10**12))
+def test_any_text_and_number_survives_printing(
+    tmp_path_factory: pytest.TempPathFactory, name: str, rate: float, steps: int
+) -> None:
+    """Pins that names which look like YAML are quoted and that numbers keep every digit."""
+    recipe = Recipe.model_validate(
+        {
+            "run_dir": name,
+            "data": {"root": "/", "train": [name], "valid": ["v"], "src_lang": name, "tgt_lang": "en"},
+            "training": {"learning_rate": rate, "max_steps": steps},
+        }
+    )
+    path = tmp_path_factory.mktemp("printed") / "recipe.yaml"
+    path.write_bytes(dump_recipe(recipe).encode("utf-8"))
+    assert load_recipe(path) == recipe
+
+
+def changed(recipe: Recipe, section: str, **values: Any) -> Recipe:
+    return recipe.model_copy(update={section: getattr(recipe, section).model_copy(update=values)})
+
+
+def test_differences_separate_what_a_continued_run_may_change(write: Any) -> None:
+    """Pins B106: a changed model or data key is never mixed into an old run, a longer run is allowed."""
+    old = load_recipe(write(BASE))
+    new = changed(
+        changed(changed(old, "training", max_steps=7, dropout=0.3), "model", d_ff=64), "decoding", nbest=2
+    )
+    allowed, refused = differences(old, new)
+    assert allowed == {"training.max_steps": (100_000, 7), "decoding.nbest": (1, 2)}
+    assert refused == {"training.dropout": (0.1, 0.3), "model.d_ff": (2048, 64)}
+    assert differences(old, old) == ({}, {})
+
+
+def test_auto_agrees_with_what_it_was_resolved_to(write: Any) -> None:
+    """Pins that continuing with `precision: auto` does not refuse the run's own resolved value."""
+    asked = load_recipe(write(BASE))
+    resolved = changed(asked, "training", precision="bf16")
+    assert differences(resolved, asked) == ({}, {})
+    refused = differences(resolved, changed(asked, "training", precision="fp32"))[1]
+    assert refused == {"training.precision": ("bf16", "fp32")}
+
+
+def test_changeable_keys_exist(write: Any) -> None:
+    """Pins that no key of the list is misspelt: a misspelt one would silently refuse the real key."""
+    assert set(flatten(load_recipe(write(BASE)))) >= CHANGEABLE
+
+
+def test_flags_go_through_the_same_checks() -> None:
+    """Pins that a decoding flag is checked like its recipe key and is named as the user typed it."""
+    base = DecodingConfig(beam_size=3)
+    assert parse_section({"length_penalty": 0.5}, base) == DecodingConfig(beam_size=3, length_penalty=0.5)
+    with pytest.raises(
+        ConfigError, match=r"^command line: --beam-size: must be greater than or equal to 1, but is 0"
+    ):
+        parse_section({"beam_size": 0}, base)
+    with pytest.raises(
+        ConfigError, match=r"^command line: --nbest: .* must not exceed `beam_size`, but 4 > 3"
+    ):
+        parse_section({"nbest": 4}, base)
