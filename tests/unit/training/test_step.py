@@ -1,0 +1,168 @@
+"""One update: normalised once over its micro-batches, clipped after unscaling, never non-finite."""
+
+import itertools
+
+import pytest
+import torch
+
+from transformer_mt.config import ModelConfig, TrainingConfig
+from transformer_mt.data.batch import make_batch
+from transformer_mt.model.build import build_model
+from transformer_mt.training.ema import Ema
+from transformer_mt.training.optimizer import build_optimizer
+from transformer_mt.training.precision import loss_scaler
+from transformer_mt.training.step import LossModule, Updater
+
+CPU = torch.device("cpu")
+V = 23
+SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "num_encoder_layers": 1, "num_decoder_layers": 2}
+
+
+def updater(*, precision="fp32", dropout=0.0, ema=0.0, **training):
+    torch.manual_seed(5)
+    config = TrainingConfig(**{"warmup_steps": 0, "learning_rate": 0.01, "ema": ema, **training})
+    model = build_model(ModelConfig.model_validate(SIZES), V, V, dropout=dropout)
+    return Updater(
+        LossModule(model, config.label_smoothing),
+        build_optimizer(model, config),
+        loss_scaler(precision, CPU),
+        Ema(model, ema) if ema else None,
+        config,
+        precision,
+        CPU,
+    )
+
+
+def sentences():
+    """Eight pairs of uneven length; S and T differ."""
+    generator = torch.Generator().manual_seed(9)
+
+    def ids(length):
+        return [*torch.randint(4, V, (length,), generator=generator).tolist(), 3]
+
+    return [(ids(length), ids(12 - length)) for length in (1, 9, 3, 7, 2, 11, 5, 4)]
+
+
+def batches(size):
+    pairs = sentences()
+    return [make_batch(pairs[start : start + size]) for start in range(0, len(pairs), size)]
+
+
+def weights(module):
+    return torch.cat([parameter.detach().flatten() for parameter in module.parameters()])
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_accumulation_equals_one_large_batch(size):
+    """Pins averaging per micro-batch (B088): short batches would weigh too much.
+
+    eps = 1 makes AdamW's first update smooth in the gradient; with a small eps it is its sign, and rounding
+    of a zero gradient would show.
+    """
+    settings = {"eps": 1.0, "learning_rate": 1.0, "clip_norm": 0.0}
+    whole, split = updater(**settings), updater(**settings)
+    one, many = whole.run(1, batches(8)), split.run(1, batches(size))
+    assert many.num_tokens == one.num_tokens == sum(len(tgt) for _, tgt in sentences())
+    assert many.loss_sum == pytest.approx(one.loss_sum, rel=1e-6)
+    assert many.grad_norm == pytest.approx(one.grad_norm, rel=1e-5)
+    torch.testing.assert_close(weights(split.loss_module), weights(whole.loss_module), rtol=1e-6, atol=1e-6)
+
+
+def test_reported_sums_are_those_of_the_sentences():
+    """The nll of an update is the sum of the nll of its sentences alone."""
+    whole = updater(label_smoothing=0.3)
+    with torch.no_grad():
+        alone = [whole.loss_module(batch) for batch in batches(1)]
+    update = whole.run(1, batches(8))
+    assert update.nll_sum == pytest.approx(sum(float(nll) for _, nll, _ in alone), rel=1e-5)
+    assert update.loss_sum == pytest.approx(sum(float(loss) for loss, _, _ in alone), rel=1e-5)
+    assert update.loss_sum != pytest.approx(update.nll_sum, rel=1e-3)
+
+
+def test_clipping_bounds_the_gradient_and_reports_the_norm_before():
+    """With SGD-like reading: the gradient that reaches the optimizer has the clip norm."""
+    seen = {}
+    clipped = updater(clip_norm=0.05)
+    step = clipped.optimizer.step
+
+    def spy(*args, **kwargs):
+        grads = [p.grad.flatten() for p in clipped.loss_module.parameters() if p.grad is not None]
+        seen["norm"] = float(torch.cat(grads).norm())
+        return step(*args, **kwargs)
+
+    clipped.optimizer.step = spy
+    update = clipped.run(1, batches(8))
+    assert update.grad_norm > 0.05
+    assert seen["norm"] == pytest.approx(0.05, rel=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_mixed_precision_is_near_fp32(precision):
+    """Pins clipping before unscaling: under fp16 the norm would be 65,536 times too large."""
+    exact = updater().run(1, batches(4))
+    mixed = updater(precision=precision).run(1, batches(4))
+    assert mixed.applied
+    assert mixed.loss_sum == pytest.approx(exact.loss_sum, rel=2e-2)
+    assert mixed.grad_norm == pytest.approx(exact.grad_norm, rel=5e-2)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_non_finite_never_reaches_weights_or_ema(precision):
+    """A NaN in one weight's gradient leaves weights, moments and average as they were."""
+    broken = updater(precision=precision, ema=0.9)
+    broken.run(1, batches(8))
+    before, average = weights(broken.loss_module).clone(), broken.ema.tensors()
+    average = {name: tensor.clone() for name, tensor in average.items()}
+    handle = next(broken.loss_module.parameters()).register_hook(lambda grad: grad * float("nan"))
+    update = broken.run(2, batches(8))
+    handle.remove()
+    assert not update.applied
+    assert torch.equal(weights(broken.loss_module), before)
+    assert all(torch.equal(tensor, average[name]) for name, tensor in broken.ema.tensors().items())
+    assert broken.run(3, batches(8)).applied
+    assert not torch.equal(weights(broken.loss_module), before)
+
+
+def test_dropout_depends_on_step_and_place_alone():
+    """The same step draws the same masks, whatever was drawn in between; another step draws others."""
+    runs = [updater(dropout=0.3) for _ in range(3)]
+    torch.rand(17)
+    losses = [run.run(step, batches(4)).loss_sum for run, step in zip(runs, (7, 7, 8), strict=True)]
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+
+
+def test_training_mode_is_set_by_the_update():
+    """Pins a model left in eval mode after validation (B128)."""
+    run = updater(dropout=0.3)
+    run.loss_module.eval()
+    run.run(1, batches(8))
+    assert all(module.training for module in run.loss_module.modules())
+
+
+def test_matrices_are_decayed_and_vectors_are_not():
+    """Every parameter is in exactly one group."""
+    groups = updater(weight_decay=0.1).optimizer.param_groups
+    decayed, plain = (group["params"] for group in groups)
+    assert (groups[0]["weight_decay"], groups[1]["weight_decay"]) == (0.1, 0.0)
+    assert all(parameter.dim() >= 2 for parameter in decayed)
+    assert all(parameter.dim() < 2 for parameter in plain)
+    everything = list(itertools.chain(decayed, plain))
+    assert len({id(parameter) for parameter in everything}) == len(everything)
+
+
+def test_ema_is_the_hand_computed_average():
+    """Two updates with the slow start: decay 2/11, then 3/12."""
+    linear = torch.nn.Linear(1, 1, bias=False)
+    linear.weight.data.fill_(8.0)
+    ema = Ema(linear, 0.9)
+    expected = 8.0
+    for update, value in enumerate((4.0, 16.0), start=1):
+        linear.weight.data.fill_(value)
+        ema.update()
+        decay = min(0.9, (1 + update) / (10 + update))
+        expected = decay * expected + (1 - decay) * value
+    assert float(ema.tensors()["weight"]) == pytest.approx(expected)
+    with ema.swapped():
+        assert linear.weight.item() == pytest.approx(expected)
+    assert linear.weight.item() == 16.0
