@@ -1,0 +1,320 @@
+"""Training through the command: it learns, stops, continues bit for bit, and refuses what it must."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from transformer_mt import checkpoint as ckpt
+from transformer_mt.cli.main import main
+
+
+def metrics(run_dir: Path, kind: str) -> list[dict[str, float]]:
+    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
+    records = [json.loads(line) for line in lines if line]
+    return [record for record in records if record["kind"] == kind]
+
+
+def assert_same_checkpoint(one: Path, other: Path) -> None:
+    for name in ("model.safetensors", "state.safetensors"):
+        ours, theirs = (safetensors.torch.load_file(folder / name) for folder in (one, other))
+        assert ours.keys() == theirs.keys()
+        different = [key for key in ours if not torch.equal(ours[key], theirs[key])]
+        assert not different
+
+
+@pytest.mark.slow
+def test_copy_task_is_learned(copy_task, capsys):
+    """The whole road on a task whose answer is known: perplexity <= 1.02 and 98% of lines exact."""
+    recipe = copy_task(
+        {
+            "max_steps: 20": "max_steps: 700",
+            "max_tokens: 512": "max_tokens: 1024\n  label_smoothing: 0.0\n  schedule: cosine",
+            "dropout: 0.1": "dropout: 0.0",
+            "save_every: 10": "save_every: 700",
+            "validate_every: 10": "validate_every: 700",
+        },
+        pairs=4000,
+    )
+    assert main(["train", str(recipe)]) == 0
+    run_dir = recipe.parent / "run"
+    last = metrics(run_dir, "valid")[-1]
+    assert last["ppl"] <= 1.02
+    capsys.readouterr()
+    source = recipe.parent / "valid.xx"
+    assert main(["translate", str(run_dir), str(source)]) == 0
+    translations = capsys.readouterr().out.split("\n")
+    expected = source.read_text(encoding="utf-8").split("\n")
+    exact = sum(ours == theirs for ours, theirs in zip(translations, expected, strict=True))
+    assert exact >= 0.98 * len(expected)
+
+
+def test_run_directory_has_everything(copy_task):
+    recipe = copy_task()
+    assert main(["train", str(recipe)]) == 0
+    run_dir = recipe.parent / "run"
+    present = {entry.name for entry in run_dir.iterdir()}
+    assert present >= {
+        "config.yaml",
+        "run.json",
+        "train.log",
+        "metrics.jsonl",
+        "tensorboard",
+        "samples",
+        "checkpoints",
+        "latest.json",
+        "best.json",
+        "README.md",
+    }
+    assert [record["step"] for record in metrics(run_dir, "train")] == [5, 10, 15, 20]
+    assert [record["step"] for record in metrics(run_dir, "valid")] == [10, 20]
+    assert ckpt.saved_steps(run_dir) == [10, 20]
+    samples = (run_dir / "samples" / "step_00000020.tsv").read_text(encoding="utf-8").split("\n")
+    assert samples[0] == "source\treference\ttranslation"
+    assert len(samples) == 22
+    info = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
+    run = ckpt.load_run(run_dir, "latest")
+    assert info["parameters"] == sum(weight.numel() for weight in run.model.parameters())
+    record = metrics(run_dir, "train")[-1]
+    assert 0.0 < record["padding"] < 0.5
+    assert record["tokens_per_second"] > 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {
+            "precision: fp32": "precision: bf16\n  ema: 0.9\n  update_freq: 2",
+            "type: bpe": "type: bpe\n  sampling: 0.2",
+        },
+        {"precision: fp32": "precision: fp16\n  gradient_checkpointing: true\n  attention_dropout: 0.1"},
+    ],
+)
+def test_stopped_and_continued_equals_not_stopped(copy_task, settings):
+    """Bitwise: weights, moments, averages and metrics after a SIGTERM at an arbitrary moment (B100, B102, B186)."""
+    whole, parts = copy_task(settings), copy_task(settings)
+    assert main(["train", str(whole)]) == 0
+    command = [sys.executable, "-m", "transformer_mt", "train", str(parts), "training.log_every=1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8")
+    for line in process.stderr:
+        if line.startswith("step 7/"):
+            process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 143
+    stopped_at = ckpt.saved_steps(parts.parent / "run")[-1]
+    assert 7 <= stopped_at < 20
+    assert main(["train", str(parts)]) == 0
+    run_dirs = whole.parent / "run", parts.parent / "run"
+    assert_same_checkpoint(*(ckpt.folder_of(run_dir, 20) for run_dir in run_dirs))
+    ours, theirs = (metrics(run_dir, "valid") for run_dir in run_dirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert {k: v for k, v in one.items() if k not in ("time", "seconds")} == {
+            k: v for k, v in other.items() if k not in ("time", "seconds")
+        }
+    steps = [record["step"] for record in metrics(run_dirs[1], "train")]
+    assert steps == sorted(set(steps))
+
+
+def test_continuing_after_a_lost_checkpoint_rewrites_the_metrics_once(copy_task):
+    """A run killed after step 20 whose step-20 checkpoint is damaged goes on from 10; no step appears twice."""
+    recipe = copy_task()
+    assert main(["train", str(recipe)]) == 0
+    run_dir = recipe.parent / "run"
+    before = metrics(run_dir, "train")
+    whole = safetensors.torch.load_file(ckpt.folder_of(run_dir, 20) / "model.safetensors")
+    weights = ckpt.folder_of(run_dir, 20) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    assert main(["train", str(recipe)]) == 0
+    after = metrics(run_dir, "train")
+    timing = {"time", "tokens_per_second", "peak_gib"}
+    assert [{k: v for k, v in r.items() if k not in timing} for r in after] == [
+        {k: v for k, v in r.items() if k not in timing} for r in before
+    ]
+    again = safetensors.torch.load_file(weights)
+    assert all(torch.equal(again[name], whole[name]) for name in whole)
+
+
+def test_finished_run_says_so_and_changes_nothing(copy_task, capsys):
+    """Pins a finished run that writes another final checkpoint (B104, B105)."""
+    recipe = copy_task()
+    assert main(["train", str(recipe)]) == 0
+    folder = ckpt.folder_of(recipe.parent / "run", 20)
+    stamp = (folder / "manifest.json").stat().st_mtime_ns
+    capsys.readouterr()
+    assert main(["train", str(recipe)]) == 0
+    assert "already finished at step 20; raise training.max_steps" in capsys.readouterr().err
+    assert (folder / "manifest.json").stat().st_mtime_ns == stamp
+    assert main(["train", str(recipe), "training.max_steps=22"]) == 0
+    assert ckpt.saved_steps(recipe.parent / "run")[-1] == 22
+
+
+def test_another_recipe_or_other_data_are_refused(copy_task, capsys):
+    """Pins a mixture of old and new settings (B106, B188)."""
+    recipe = copy_task()
+    assert main(["train", str(recipe)]) == 0
+    weights = ckpt.folder_of(recipe.parent / "run", 20) / "model.safetensors"
+    before = weights.read_bytes()
+    capsys.readouterr()
+    assert main(["train", str(recipe), "model.d_ff=96", "training.seed=2"]) == 2
+    error = capsys.readouterr().err
+    assert "belongs to another configuration (model.d_ff: 128 -> 96, training.seed: 1 -> 2)" in error
+    assert "--overwrite" in error
+    with open(recipe.parent / "train.xx", "a", encoding="utf-8") as stream:
+        stream.write("one more\n")
+    with open(recipe.parent / "train.yy", "a", encoding="utf-8") as stream:
+        stream.write("one more\n")
+    assert main(["train", str(recipe)]) == 2
+    assert "was trained on other data" in capsys.readouterr().err
+    assert weights.read_bytes() == before
+    assert main(["train", str(recipe), "--overwrite", "training.max_steps=10"]) == 0
+    assert ckpt.saved_steps(recipe.parent / "run") == [10]
+
+
+def test_overwrite_leaves_a_folder_that_is_no_run_alone(copy_task, capsys):
+    recipe = copy_task()
+    run_dir = recipe.parent / "run"
+    run_dir.mkdir()
+    (run_dir / "thesis.tex").write_text("years of work", encoding="utf-8")
+    assert main(["train", str(recipe), "--overwrite"]) == 2
+    assert "is not a run directory (it holds thesis.tex)" in capsys.readouterr().err
+    assert (run_dir / "thesis.tex").exists()
+
+
+def test_checkpoints_without_config_are_refused(copy_task, capsys):
+    recipe = copy_task()
+    assert main(["train", str(recipe), "training.max_steps=10"]) == 0
+    (recipe.parent / "run" / "config.yaml").unlink()
+    assert main(["train", str(recipe)]) == 5
+    assert "holds checkpoints but no config.yaml" in capsys.readouterr().err
+
+
+def test_fine_tuning_starts_from_the_weights_with_a_fresh_best(copy_task, tmp_path):
+    """Pins an inherited best score (B123): the new run has steps, best and optimizer of its own."""
+    recipe = copy_task()
+    assert main(["train", str(recipe)]) == 0
+    old = recipe.parent / "run"
+    new = tmp_path / "tuned"
+    command = ["train", str(recipe), "--init-from", str(old), f"run_dir={new}", "training.max_steps=1"]
+    assert main([*command, "training.learning_rate=1e-12", "training.warmup_steps=0"]) == 0
+    start = ckpt.load_run(old)
+    tuned = ckpt.load_run(new)
+    for ours, theirs in zip(start.model.parameters(), tuned.model.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-8)
+    assert json.loads((new / "best.json").read_text(encoding="utf-8"))["step"] == 1
+    assert tuned.tokenizers.src.fingerprint == start.tokenizers.src.fingerprint
+
+
+def test_init_from_another_tokenizer_is_refused(copy_task, tmp_path, capsys):
+    recipe, other = copy_task(), copy_task({"vocab_size: 310": "vocab_size: 305"})
+    assert main(["train", str(other), "training.max_steps=1"]) == 0
+    tokenizer = next((recipe.parent / "run").parent.glob("missing"), other.parent / "run")
+    command = ["train", str(recipe), "--init-from", str(tokenizer)]
+    assert main(["train", str(recipe), "training.max_steps=1"]) == 0
+    own = recipe.parent / "run"
+    assert main([*command, f"run_dir={tmp_path / 'new'}", f"tokenizer.from={own}"]) == 2
+    assert "its tokenizer is not the one of this recipe" in capsys.readouterr().err
+
+
+def test_two_processes_cannot_train_in_one_directory(copy_task, capsys):
+    from transformer_mt.training.run_directory import locked
+
+    recipe = copy_task()
+    with locked(recipe.parent / "run"):
+        assert main(["train", str(recipe)]) == 5
+    assert "another process is training in it" in capsys.readouterr().err
+
+
+def test_full_disk_ends_with_one_line_and_the_last_checkpoint_stays(copy_task, capsys, monkeypatch):
+    recipe = copy_task()
+    assert main(["train", str(recipe), "training.max_steps=10"]) == 0
+    usage = shutil.disk_usage(recipe.parent)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    capsys.readouterr()
+    assert main(["train", str(recipe)]) == 5
+    assert "the checkpoint cannot be written" in capsys.readouterr().err
+    assert ckpt.newest_valid(recipe.parent / "run").step == 10
+
+
+def test_divergence_is_caught_with_its_exit_code(copy_task, capsys, monkeypatch):
+    """Non-finite updates in a row end training with exit code 4; the weights before them are what is saved."""
+    from transformer_mt.training import step as step_module
+
+    recipe = copy_task()
+    assert main(["train", str(recipe), "training.max_steps=10"]) == 0
+    monkeypatch.setattr(step_module, "fused_loss", lambda hidden, *rest: (hidden.sum() * float("nan"),) * 2)
+    assert main(["train", str(recipe), "training.max_steps=100", "training.save_every=100"]) == 4
+    assert "diverged: loss or gradient was not finite in 20 updates in a row" in capsys.readouterr().err
+    assert ckpt.saved_steps(recipe.parent / "run") == [10]
+
+
+def test_patience_ends_training(copy_task):
+    """With a learning rate too small to change anything, the second validation is not better; patience 1 ends."""
+    recipe = copy_task(
+        {"learning_rate: 3e-3": "learning_rate: 1e-30\n  patience: 1\n  metric: nll\n  weight_decay: 0.0"}
+    )
+    assert main(["train", str(recipe), "training.max_steps=200", "training.validate_every=5"]) == 0
+    run_dir = recipe.parent / "run"
+    assert [record["step"] for record in metrics(run_dir, "valid")] == [5, 10]
+    assert json.loads((run_dir / "best.json").read_text(encoding="utf-8"))["step"] == 5
+    assert ckpt.saved_steps(run_dir) == [5, 10]
+
+
+def test_print_config_reads_back(copy_task, capsys, tmp_path):
+    from transformer_mt.recipe import load_recipe
+
+    recipe = copy_task()
+    assert main(["train", str(recipe), "--print-config", "training.seed=5"]) == 0
+    printed = tmp_path / "printed.yaml"
+    printed.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert load_recipe(printed) == load_recipe(recipe, ["training.seed=5"])
+
+
+@pytest.mark.slow
+def test_dry_run_estimates_hold(copy_task, capsys):
+    """The estimate for 200 updates against 200 real ones, in wall time of the updates alone, within 25%.
+
+    Both are timed on the same busy machine, so the test takes the best of three tries.
+    """
+    for _ in range(3):
+        recipe = copy_task({"log_every: 5": "log_every: 200"}, pairs=3000)
+        capsys.readouterr()
+        assert main(["train", str(recipe), "--dry-run"]) == 0
+        report = capsys.readouterr().out
+        estimate = float(report.split("(")[-1].split(" tokens/s")[0].replace(",", ""))
+        assert not (recipe.parent / "run").exists()
+        long = ["training.max_steps=200", "training.validate_every=200", "training.save_every=200"]
+        assert main(["train", str(recipe), *long]) == 0
+        measured = metrics(recipe.parent / "run", "train")[-1]["tokens_per_second"]
+        if abs(measured / estimate - 1.0) <= 0.25:
+            break
+    assert measured == pytest.approx(estimate, rel=0.25)
+    for word in ("pairs", "vocabulary source", "parameters", "padding", "longest batch", "memory", "time"):
+        assert word in report
+
+
+def test_interrupt_key_saves_and_exits_130(copy_task):
+    """Ctrl-C, twice: saved once, exit code 130, and the same command continues."""
+    recipe = copy_task({"max_steps: 20": "max_steps: 2000"})
+    command = [sys.executable, "-m", "transformer_mt", "train", str(recipe), "training.log_every=1"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
+    for line in process.stderr:
+        if line.startswith("step 3/"):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    saved = ckpt.newest_valid(recipe.parent / "run")
+    assert saved.step >= 3
+    assert main(["train", str(recipe), f"training.max_steps={saved.step + 2}"]) == 0

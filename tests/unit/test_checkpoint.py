@@ -1,0 +1,257 @@
+"""Checkpoints are whole or absent, verified before use, rotated by number, and hold no pickle."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from transformer_mt import checkpoint as ckpt
+from transformer_mt.config import Recipe
+from transformer_mt.errors import CheckpointError, ConfigError
+from transformer_mt.model.build import build_model
+from transformer_mt.text.tokenizer import Tokenizers, train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    lines = [f"line {number} of some text" for number in range(50)]
+    shared = train_tokenizer(lines, type="bpe", vocab_size=300)
+    return Tokenizers(shared, shared)
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    return Recipe.model_validate(
+        {
+            "run_dir": "runs/x",
+            "data": {
+                "train": "t",
+                "valid": "v",
+                "src_lang": "de",
+                "tgt_lang": "en",
+                "root": str(tmp_path_factory.mktemp("data")),
+            },
+            "model": {
+                "d_model": 16,
+                "num_heads": 2,
+                "d_ff": 24,
+                "num_encoder_layers": 1,
+                "num_decoder_layers": 1,
+            },
+        }
+    )
+
+
+@pytest.fixture
+def save(tmp_path, recipe, tokenizers):
+    """save(step) writes a checkpoint whose weights all equal the step."""
+
+    def write(step, **scalars):
+        model = build_model(recipe.model, 300, 300)
+        weights = {n: torch.full_like(p, float(step)) for n, p in model.named_parameters()}
+        state = {"optimizer.exp_avg.x": torch.arange(3.0)}
+        return ckpt.save_checkpoint(
+            tmp_path,
+            step,
+            weights=weights,
+            state=state,
+            scalars=scalars,
+            recipe=recipe,
+            tokenizers=tokenizers,
+        )
+
+    return write
+
+
+def test_what_is_saved_is_read(save, tmp_path):
+    folder = save(7, progress={"best": 1.5})
+    found = ckpt.read_checkpoint(folder)
+    assert (found.step, found.scalars["progress"]) == (7, {"best": 1.5})
+    assert all(bool((weight == 7.0).all()) for weight in found.weights.values())
+    torch.testing.assert_close(found.state["optimizer.exp_avg.x"], torch.arange(3.0))
+    names = {entry.name for entry in folder.iterdir()}
+    assert names == {
+        "model.safetensors",
+        "state.safetensors",
+        "state.json",
+        "config.yaml",
+        "tokenizer.model",
+        "manifest.json",
+    }
+    assert ckpt.saved_steps(tmp_path) == [7]
+
+
+def test_steps_are_ordered_by_number(save, tmp_path):
+    """Pins a lexicographic sort (B112): step 100,000,000 is newer than step 99,999,999."""
+    for step in (100_000_000, 9, 99_999_999):
+        save(step)
+    assert ckpt.saved_steps(tmp_path) == [9, 99_999_999, 100_000_000]
+    assert ckpt.newest_valid(tmp_path).step == 100_000_000
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "state.safetensors", "state.json", "config.yaml", "tokenizer.model"]
+)
+def test_a_flipped_byte_is_found_and_the_one_before_is_used(save, tmp_path, name, caplog):
+    """Pins loading of damaged weights (B109): safetensors itself does not notice."""
+    save(1)
+    path = save(2) / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match=f"{name}: is damaged"):
+        ckpt.read_checkpoint(path.parent)
+    assert ckpt.newest_valid(tmp_path).step == 1
+    assert "not used" in caplog.text
+
+
+def test_missing_file_and_damaged_manifest_are_named(save):
+    folder = save(3)
+    (folder / "state.json").unlink()
+    with pytest.raises(CheckpointError, match="state.json: cannot be read"):
+        ckpt.verify(folder)
+    (folder / "manifest.json").write_text("{", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="manifest.json: cannot be read"):
+        ckpt.verify(folder)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(CheckpointError, match="is not a complete checkpoint"):
+        ckpt.verify(folder)
+
+
+def test_another_format_is_refused(save):
+    folder = save(3)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 99}), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="has format 99, this version reads format 1"):
+        ckpt.verify(folder)
+
+
+def test_none_valid_is_an_error_not_a_new_start(save, tmp_path):
+    (save(1) / "state.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="none of its 1 checkpoints can be used"):
+        ckpt.newest_valid(tmp_path)
+
+
+def test_rotation_keeps_the_newest_and_the_best(save, tmp_path):
+    """Pins deletion of the best checkpoint (B110)."""
+    for step in (1, 2, 3, 10):
+        save(step)
+    leftover = tmp_path / "checkpoints" / ".writing-step_00000011"
+    leftover.mkdir()
+    ckpt.rotate(tmp_path, 2, [1])
+    assert ckpt.saved_steps(tmp_path) == [1, 3, 10]
+    assert not leftover.exists()
+
+
+def test_full_disk_leaves_the_old_checkpoint(save, tmp_path, monkeypatch):
+    save(1)
+    usage = shutil.disk_usage(tmp_path)._replace(free=10)
+    monkeypatch.setattr(ckpt.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(CheckpointError, match="cannot be written: needs .* MiB, but 0 MiB are free"):
+        save(2)
+    assert ckpt.saved_steps(tmp_path) == [1]
+    assert not list((tmp_path / "checkpoints").glob(".writing-*"))
+
+
+def test_saving_a_step_again_replaces_it(save, tmp_path):
+    save(4, note="old")
+    save(4, note="new")
+    assert ckpt.newest_valid(tmp_path).scalars["note"] == "new"
+
+
+def test_average_is_the_mean_in_the_dtype_of_the_weights(save, tmp_path):
+    """Pins sums in low precision and wrong dtypes (B118)."""
+    for step in (1, 2, 6):
+        save(step)
+    found = ckpt.read_checkpoint(ckpt.average(tmp_path, [1, 2, 6]))
+    assert found.scalars["averaged_steps"] == [1, 2, 6]
+    for weight in found.weights.values():
+        assert weight.dtype == torch.float32
+        torch.testing.assert_close(weight, torch.full_like(weight, 3.0))
+    assert ckpt.saved_steps(tmp_path) == [1, 2, 6]
+
+
+def test_averaging_other_weights_is_refused(save, tmp_path, recipe, tokenizers):
+    save(1)
+    ckpt.save_checkpoint(
+        tmp_path,
+        2,
+        weights={"x": torch.zeros(2)},
+        state={},
+        scalars={},
+        recipe=recipe,
+        tokenizers=tokenizers,
+    )
+    with pytest.raises(CheckpointError, match="holds other weights than step 1"):
+        ckpt.average(tmp_path, [1, 2])
+
+
+def test_weights_must_fit_exactly(recipe, tmp_path):
+    """Pins strict=False (B114): no weight may stay random, none may be left over."""
+    model = build_model(recipe.model, 300, 300)
+    weights = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    name, weight = weights.popitem()
+    with pytest.raises(CheckpointError, match=r"it misses .* \(1 missing, 0 extra\)"):
+        ckpt.load_weights(model, weights, tmp_path)
+    with pytest.raises(CheckpointError, match=r"it also holds more \(0 missing, 1 extra\)"):
+        ckpt.load_weights(model, {**weights, name: weight, "more": weight}, tmp_path)
+    with pytest.raises(CheckpointError, match=f"{name} is "):
+        ckpt.load_weights(model, {**weights, name: weight.new_zeros(3, 5)}, tmp_path)
+
+
+def test_find_checkpoint_says_what_there_is(save, tmp_path):
+    with pytest.raises(CheckpointError, match="no such run directory"):
+        ckpt.find_checkpoint(tmp_path / "nowhere")
+    with pytest.raises(CheckpointError, match="holds no complete checkpoint"):
+        ckpt.find_checkpoint(tmp_path)
+    for step in (5, 6):
+        save(step)
+    assert ckpt.find_checkpoint(tmp_path, "best") == ckpt.folder_of(tmp_path, 6)
+    ckpt.write_json(tmp_path / "best.json", {"step": 5})
+    assert ckpt.find_checkpoint(tmp_path, "best") == ckpt.folder_of(tmp_path, 5)
+    assert ckpt.find_checkpoint(tmp_path, "latest") == ckpt.folder_of(tmp_path, 6)
+    assert ckpt.find_checkpoint(tmp_path, "5") == ckpt.folder_of(tmp_path, 5)
+    assert ckpt.find_checkpoint(ckpt.folder_of(tmp_path, 5)) == ckpt.folder_of(tmp_path, 5)
+    with pytest.raises(CheckpointError, match="has no checkpoint of step 7; it has 5, 6"):
+        ckpt.find_checkpoint(tmp_path, 7)
+    with pytest.raises(CheckpointError, match="has no averaged checkpoint"):
+        ckpt.find_checkpoint(tmp_path, "averaged")
+    with pytest.raises(ConfigError, match="must be best, latest, averaged or the number of a step"):
+        ckpt.find_checkpoint(tmp_path, "newest")
+
+
+def test_damaged_pointer_is_named(tmp_path):
+    (tmp_path / "best.json").write_text("{", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="best.json: cannot be read"):
+        ckpt.read_json(tmp_path / "best.json")
+
+
+def test_load_run_gives_a_model_in_eval_mode_with_its_weights(save, tmp_path):
+    save(3)
+    run = ckpt.load_run(tmp_path)
+    assert run.step == 3
+    assert not any(module.training for module in run.model.modules())
+    assert all(bool((weight == 3.0).all()) for weight in run.model.parameters())
+    assert run.model.output_weight is run.model.tgt_embedding.weight
+
+
+def test_a_foreign_tokenizer_is_refused(save, tmp_path):
+    """Tokenizer and weights that do not belong together, with a manifest that fits."""
+    folder = save(3)
+    other = train_tokenizer(["quite another text", "with other words"] * 30, type="bpe", vocab_size=300)
+    (folder / "tokenizer.model").unlink()
+    Tokenizers(other, other).save(folder)
+    (folder / "manifest.json").unlink()
+    ckpt._write_manifest(folder)
+    with pytest.raises(CheckpointError, match="tokenizer and weights do not belong together"):
+        ckpt.load_run(tmp_path)
+
+
+def test_a_damaged_recipe_with_a_fitting_manifest_is_named(save, tmp_path):
+    folder = save(3)
+    (folder / "config.yaml").write_text("run_dir: 3\n", encoding="utf-8")
+    (folder / "manifest.json").unlink()
+    ckpt._write_manifest(folder)
+    with pytest.raises(CheckpointError, match="its recipe cannot be used"):
+        ckpt.load_run(tmp_path)
