@@ -39,6 +39,8 @@ class TableState:
 class TableModel:
     """Seq2SeqModel whose hidden states are the logits themselves."""
 
+    max_length: int | None = None
+
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self.rows_per_step: list[int] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-WORDS = "red green blue white black small large old new round square long short warm cold".split()
+WORDS = ["red", "green", "blue", "white", "black", "small", "large", "old", "new", "round", "warm", "cold"]
 
 TINY = """\
 run_dir: {run_dir}

@@ -103,7 +103,7 @@ def test_run_directory_has_everything(copy_task):
     ],
 )
 def test_stopped_and_continued_equals_not_stopped(copy_task, settings):
-    """Bitwise: weights, moments, averages and metrics after a SIGTERM at an arbitrary moment (B100, B102, B186)."""
+    """Bitwise: weights, moments, averages, metrics after a SIGTERM at any moment (B100, B102, B186)."""
     whole, parts = copy_task(settings), copy_task(settings)
     assert main(["train", str(whole)]) == 0
     command = [sys.executable, "-m", "transformer_mt", "train", str(parts), "training.log_every=1"]
@@ -127,7 +127,7 @@ def test_stopped_and_continued_equals_not_stopped(copy_task, settings):
 
 
 def test_continuing_after_a_lost_checkpoint_rewrites_the_metrics_once(copy_task):
-    """A run killed after step 20 whose step-20 checkpoint is damaged goes on from 10; no step appears twice."""
+    """A run whose newest checkpoint is damaged goes on from the one before; no step appears twice."""
     recipe = copy_task()
     assert main(["train", str(recipe)]) == 0
     run_dir = recipe.parent / "run"
@@ -247,7 +247,7 @@ def test_full_disk_ends_with_one_line_and_the_last_checkpoint_stays(copy_task, c
 
 
 def test_divergence_is_caught_with_its_exit_code(copy_task, capsys, monkeypatch):
-    """Non-finite updates in a row end training with exit code 4; the weights before them are what is saved."""
+    """Non-finite updates in a row end training with exit code 4; nothing of them is saved."""
     from transformer_mt.training import step as step_module
 
     recipe = copy_task()
@@ -259,7 +259,7 @@ def test_divergence_is_caught_with_its_exit_code(copy_task, capsys, monkeypatch)
 
 
 def test_patience_ends_training(copy_task):
-    """With a learning rate too small to change anything, the second validation is not better; patience 1 ends."""
+    """With a learning rate too small to change anything no second validation is better: patience 1 ends."""
     recipe = copy_task(
         {"learning_rate: 3e-3": "learning_rate: 1e-30\n  patience: 1\n  metric: nll\n  weight_decay: 0.0"}
     )

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from transformer_mt.config import DataConfig, TokenizerConfig
 from transformer_mt.data.prepared_files import SplitWriter
-from transformer_mt.data.report import SplitReport, TokenCounts, as_report, format_dropped
-from transformer_mt.errors import DataError
+from transformer_mt.data.report import SplitReport, as_report, format_dropped
+from transformer_mt.errors import ConfigError, DataError
 from transformer_mt.text.corpus import place, read_pairs
 from transformer_mt.text.corpus_check import (
     KEPT,
@@ -150,7 +150,12 @@ def _kept_chunks(raw: Path, codes: Codes) -> Iterator[tuple[np.ndarray[Any, Any]
 def _learn_or_load(options: TokenizerConfig, raw: Path, codes: Codes) -> Tokenizers:
     """Learned from the kept pairs, or taken from an earlier run."""
     if options.from_ is not None:
-        return load_tokenizers(options.from_)
+        loaded = load_tokenizers(options.from_)
+        if options.shared and not loaded.shared:
+            raise ConfigError(
+                f"tokenizer.shared: is true, but {options.from_} holds one vocabulary a side; set it to false"
+            )
+        return loaded
 
     def lines(sides: tuple[int, ...]) -> Iterator[str]:
         return (pair[side] for _, pairs in _kept_chunks(raw, codes) for pair in pairs for side in sides)

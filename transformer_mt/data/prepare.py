@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,15 @@ from transformer_mt.config import DataConfig, Recipe, TokenizerConfig
 from transformer_mt.data.build import build
 from transformer_mt.data.dataset import ParallelDataset
 from transformer_mt.data.prepared_files import damaged_file, read_manifest, write_manifest
+from transformer_mt.data.report import vocabulary_warnings
 from transformer_mt.errors import DataError
 from transformer_mt.text.corpus import source_fingerprint
 from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers
 
 FORMAT_VERSION = 1
 """Part of the fingerprint: raise it when the files or the rules that make them change."""
+
+_LEFTOVER_SECONDS = 24 * 3600
 
 Pair = tuple[str, str]
 Log = Callable[[str], None]
@@ -76,13 +80,16 @@ def prepare(recipe: Recipe, log: Log = _log_to_stderr) -> PreparedData:
                 "free some space or name another data.prepared_dir"
             ) from None
     tokenizers = load_tokenizers(folder)
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    for warning in vocabulary_warnings(report):
+        log(warning)
     return PreparedData(
         folder=folder,
         fingerprint=fingerprint,
         tokenizers=tokenizers,
         train=ParallelDataset(folder, "train", tokenizers),
         valid=ParallelDataset(folder, "valid", tokenizers),
-        report=json.loads((folder / "report.json").read_text(encoding="utf-8")),
+        report=report,
         is_new=is_new,
     )
 
@@ -140,6 +147,7 @@ def _is_ready(folder: Path, fingerprint: str, log: Log) -> bool:
 def _build(recipe: Recipe, folder: Path, fingerprint: str) -> None:
     """Make everything in a temporary folder beside the final one, then rename it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(folder)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
     try:
         build(recipe.data, recipe.tokenizer, temporary)
@@ -155,3 +163,11 @@ def _build(recipe: Recipe, folder: Path, fingerprint: str) -> None:
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what killed attempts at this folder left behind; a young one may still be at work."""
+    for leftover in folder.parent.glob(f".{folder.name}.*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - leftover.stat().st_mtime > _LEFTOVER_SECONDS:
+                shutil.rmtree(leftover)

@@ -14,6 +14,10 @@ import numpy as np
 from transformer_mt.text.corpus_check import Finding
 from transformer_mt.text.tokenizer import NUM_BYTES, NUM_SPECIAL
 
+_SIDES = (("src", "source"), ("tgt", "target"))
+# Far above what rare characters need: such a vocabulary was learned from other text, or is much too small.
+_BYTE_SHARE_LIMIT = 0.1
+
 
 @dataclass
 class TokenCounts:
@@ -81,6 +85,19 @@ def format_report(report: dict[str, Any]) -> str:
     return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in rows)
 
 
+def vocabulary_warnings(report: dict[str, Any]) -> list[str]:
+    """One line for each side of the training text that the vocabulary was not made for."""
+    warnings = []
+    for side, title in _SIDES:
+        counts = report["train"][side]
+        if counts["byte_tokens"] > _BYTE_SHARE_LIMIT * counts["tokens"]:
+            warnings.append(
+                f"warning: {counts['byte_tokens'] / counts['tokens']:.0%} of the {title} tokens spell single "
+                "bytes; the vocabulary does not fit this text: enlarge tokenizer.vocab_size or learn a new one"
+            )
+    return warnings
+
+
 def format_dropped(split: SplitReport) -> str:
     """The reasons of one split in one line."""
     return ", ".join(f"{found.count} {reason}" for reason, found in split.dropped.items())
@@ -88,7 +105,7 @@ def format_dropped(split: SplitReport) -> str:
 
 def _token_rows(split: dict[str, Any]) -> list[tuple[str, str, str]]:
     rows = []
-    for side, title in (("src", "source"), ("tgt", "target")):
+    for side, title in _SIDES:
         counts = split[side]
         if counts["tokens"]:
             share = counts["byte_tokens"] / counts["tokens"]

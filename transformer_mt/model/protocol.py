@@ -41,6 +41,11 @@ class DecoderState(Protocol):
 class Seq2SeqModel(Protocol):
     """An encoder-decoder model over ids. All masks are bool with True = may attend."""
 
+    @property
+    def max_length(self) -> int | None:
+        """Longest sentence in tokens, eos or bos counted, that the model can take; None is no limit."""
+        ...
+
     def hidden(self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
         """(B, S), (B, 1, 1, S), (B, T) -> (B, T, D), the states before the output projection."""
         ...

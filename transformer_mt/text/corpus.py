@@ -91,7 +91,7 @@ def _kind(source: str) -> str:
 
 
 def _only_one(base: Path, lang: str) -> Path:
-    tried = [base.with_name(f"{base.name}.{lang}{suffix}") for suffix in PACKED_SUFFIXES]
+    tried = [base.parent / f"{base.name}.{lang}{suffix}" for suffix in PACKED_SUFFIXES]
     found = [path for path in tried if path.is_file()]
     if not found:
         raise DataError(

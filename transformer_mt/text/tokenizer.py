@@ -95,13 +95,13 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text, without bos and eos; an empty text has none."""
-        ids: list[int] = self._processor.encode(text, out_type=int)
+        ids: list[int] = self._processor.encode(_utf8(text), out_type=int)
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many texts, on all cores."""
         batch: list[list[int]] = self._processor.encode(
-            list(texts), out_type=int, num_threads=os.cpu_count() or 1
+            [_utf8(text) for text in texts], out_type=int, num_threads=os.cpu_count() or 1
         )
         return batch
 
@@ -116,7 +116,7 @@ class Tokenizer:
         """
         sentencepiece.set_random_generator_seed(seed % 2**32)
         ids: list[int] = self._processor.encode(
-            text, out_type=int, enable_sampling=True, alpha=rate, nbest_size=-1
+            _utf8(text), out_type=int, enable_sampling=True, alpha=rate, nbest_size=-1
         )
         return ids
 
@@ -192,12 +192,22 @@ def train_tokenizer(lines: Iterable[str], *, type: str, vocab_size: int) -> Toke
     sample = _draw(piece for line in lines for piece in _training_pieces(line))
     if not sample:
         raise DataError("the training text is empty; there is nothing to learn a vocabulary from")
+    try:
+        return Tokenizer.from_bytes(_train(sample, type, vocab_size))
+    except RuntimeError as error:
+        raise _vocabulary_error(str(error), sample, type, vocab_size) from None
+
+
+def _train(sample: list[str], type: str, vocab_size: int) -> bytes:
+    """The serialised model; RuntimeError is SentencePiece's complaint about the vocabulary size."""
     model = io.BytesIO()
     options: dict[str, Any] = {
         "model_type": type,
         "vocab_size": vocab_size,
         "byte_fallback": True,
         "character_coverage": _coverage(sample, vocab_size),
+        # Spelled in bytes, the mark for a space would come back as itself.
+        "required_chars": "\u2581",
         "normalization_rule_name": "identity",
         "remove_extra_whitespaces": False,
         "add_dummy_prefix": True,
@@ -209,13 +219,13 @@ def train_tokenizer(lines: Iterable[str], *, type: str, vocab_size: int) -> Toke
         "num_threads": _TRAINING_THREADS,
         "minloglevel": 2,
     }
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sample), model_writer=model, **options
-        )
-    except RuntimeError as error:
-        raise _vocabulary_error(str(error), vocab_size) from None
-    return Tokenizer.from_bytes(model.getvalue())
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(sample), model_writer=model, **options)
+    return model.getvalue()
+
+
+def _utf8(text: str) -> bytes:
+    """Half of a surrogate pair, which a Python string may hold but text cannot, becomes a question mark."""
+    return text.encode("utf-8", "replace")
 
 
 def _training_pieces(line: str) -> Iterator[str]:
@@ -261,16 +271,37 @@ def _coverage(lines: Iterable[str], vocab_size: int) -> float:
     return max(kept / counts.total(), _MIN_COVERAGE)
 
 
-def _vocabulary_error(message: str, vocab_size: int) -> ConfigError:
+def _vocabulary_error(message: str, sample: list[str], type: str, vocab_size: int) -> ConfigError:
     """SentencePiece's complaint in this program's words."""
     if largest := re.search(r"set it to a value <= (\d+)", message):
+        bound, given = _largest(sample, type, int(largest[1])), "most"
+    elif smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        bound, given = int(smallest[1]), "least"
+    else:
         return ConfigError(
-            f"tokenizer.vocab_size: must be at most {largest[1]} for this training text, "
-            f"but is {vocab_size} instead"
+            f"tokenizer: SentencePiece cannot learn this vocabulary: {' '.join(message.split())}"
         )
-    if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
-        return ConfigError(
-            f"tokenizer.vocab_size: must be at least {smallest[1]} for the characters of this training text, "
-            f"but is {vocab_size} instead"
-        )
-    return ConfigError(f"tokenizer: SentencePiece cannot learn this vocabulary: {' '.join(message.split())}")
+    return ConfigError(
+        f"tokenizer.vocab_size: must be at {given} {bound} for this training text, but is {vocab_size} instead"
+    )
+
+
+def _largest(sample: list[str], type: str, named: int) -> int:
+    """The largest size that works: the one SentencePiece names may be too large again, as pruning depends on it."""
+
+    def works(size: int) -> bool:
+        try:
+            return bool(_train(sample, type, size))
+        except RuntimeError:
+            return False
+
+    low, high = NUM_SPECIAL + NUM_BYTES, named + 1
+    middle = named
+    while high - low > 1:
+        if works(middle):
+            low = middle
+        else:
+            high = middle
+        # Near the top first: the named size is seldom far off.
+        middle = high - max((high - low) // 4, 1)
+    return low
