@@ -9,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import REPOSITORY, Cli
+from tests.small_corpora import write_head, write_made_up
 from transformer_mt.config import Recipe
 from transformer_mt.recipe import flatten, load_recipe
 
@@ -16,7 +17,6 @@ RECIPES = sorted((REPOSITORY / "recipes").rglob("*.yaml"))
 NAMES = [f"{path.parent.name}/{path.name}" for path in RECIPES]
 SYSTEMS = ("zh_en_bundled", "multi30k_de_en", "multi30k_en_de", "tatoeba_3am_zh_en", "wmt_en_de_base")
 TINY = (
-    "tokenizer.vocab_size=700",
     "model.preset=tiny",
     "model.d_model=16",
     "model.d_ff=24",
@@ -66,39 +66,27 @@ def test_a_recipe_holds_only_what_differs_from_the_defaults(path: Path) -> None:
     assert [key for key in sorted(written - needed) if recipe[key] == plain[key]] == []
 
 
-def write_pairs(folder: Path, src_lang: str, tgt_lang: str) -> None:
-    """A small parallel corpus of made-up sentences: 400 train, 6 valid, 7 test."""
-    folder.mkdir()
-    subjects = [("ein", "ali"), ("drei", "bro"), ("kein", "cru"), ("viel", "dem"), ("zwei", "ept")]
-    verbs = [("sieht", "fol"), ("nimmt", "gra"), ("hebt", "hul"), ("kauft", "ini")]
-    objects = [("Haus", "jok"), ("Buch", "kel"), ("Boot", "lum"), ("Rad", "mos"), ("Dach", "nuf")]
-    pairs = [
-        (f"{a} {x} {b} {y} {c} {n}.", f"{c2} {y2} {b2} {n} {a2} {x2}.")
-        for a, a2 in subjects
-        for x, x2 in objects
-        for b, b2 in verbs
-        for y, y2 in objects
-        for n, (c, c2) in enumerate(subjects)
-    ]
-    stride = len(pairs) // 413
-    chosen = pairs[::stride][:413]
-    for name, part in (("train", chosen[:400]), ("valid", chosen[400:406]), ("test", chosen[406:])):
-        for lang, column in ((src_lang, 0), (tgt_lang, 1)):
-            text = "".join(pair[column] + "\n" for pair in part)
-            (folder / f"{name}.{lang}").write_bytes(text.encode("utf-8"))
-
-
 @pytest.fixture
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     """The overrides that say where the data of a recipe lie here: few lines of them, for speed."""
     name: str = request.param
+    text = tmp_path / "text"
     if name == "wmt_en_de_base":
-        write_pairs(tmp_path / "text", "en", "de")
-        return [f"data.root={tmp_path / 'text'}", "data.train=train", "data.valid=valid", "data.test=test"]
+        write_made_up(text, "en", "de")
+        return [
+            *(f"data.{key}" for key in (f"root={text}", "train=train", "valid=valid", "test=test")),
+            "tokenizer.vocab_size=320",
+        ]
     if name == "zh_en_bundled":
-        return []
+        write_head(REPOSITORY / "data" / "zh_en", text)
+        return [f"data.root={text}", "tokenizer.vocab_size=900"]
     shared: Path = request.getfixturevalue("shared_data")
-    return [f"data.root={shared / 'multi30k' if name.startswith('multi30k') else shared}"]
+    if name == "tatoeba_3am_zh_en":
+        for folder in ("tatoeba-zh-en", "3am-zh-en"):
+            write_head(shared / folder, text / folder)
+        return [f"data.root={text}", "tokenizer.vocab_size=2000"]
+    write_head(shared / "multi30k", text)
+    return [f"data.root={text}", "tokenizer.vocab_size=700"]
 
 
 @pytest.mark.slow
