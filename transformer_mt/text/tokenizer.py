@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import sentencepiece
 
 from transformer_mt.errors import ConfigError, DataError
@@ -33,6 +34,7 @@ _MAX_LINE_BYTES = 4192
 _TRAINING_THREADS = 8
 # SentencePiece accepts no lower coverage; what is rarer than this may be spelled in bytes.
 _MIN_COVERAGE = 0.98
+_USUAL_COVERAGE = 0.9995
 _PROBE = "  Ａ½ ﬁ\t<pad></s><0x0A>\x00\n😀  "
 
 
@@ -177,7 +179,7 @@ def load_tokenizers(path: str | Path) -> Tokenizers:
 def train_tokenizer(lines: Iterable[str], *, type: str, vocab_size: int) -> Tokenizer:
     """Learn a vocabulary from text; the same lines give the same model on every machine.
 
-    At most a million lines are used, drawn evenly from all of them. Every character of the text becomes a
+    At most _MAX_TRAINING_LINES are used, drawn evenly from all lines. Every character of the text becomes a
     piece while they fill at most half of the vocabulary; beyond that the rarest ones are spelled in bytes.
 
     Args:
@@ -260,15 +262,21 @@ def _draw(lines: Iterable[str]) -> list[str]:
 
 
 def _coverage(lines: Iterable[str], vocab_size: int) -> float:
-    """Share of the text whose characters become pieces: all, unless they fill over half of the vocabulary."""
-    counts: Counter[str] = Counter()
+    """Share of the text whose characters become pieces of their own.
+
+    All of it while they fill at most half of the vocabulary; else the rarest ones, up to one character in
+    2,000, are left to bytes; only if even those do not fit, up to one in 50.
+    """
+    counts: Counter[str] = Counter({" ": 1})
     for line in lines:
         counts.update(line)
-    room = max((vocab_size - NUM_SPECIAL - NUM_BYTES) // 2, 1)
-    if len(counts) <= room:
+    room = vocab_size - NUM_SPECIAL - NUM_BYTES
+    if len(counts) <= room // 2:
         return 1.0
-    kept = sum(count for _, count in counts.most_common(room))
-    return max(kept / counts.total(), _MIN_COVERAGE)
+    covered = np.cumsum([count for _, count in counts.most_common()]) / counts.total()
+    coverage = max(float(covered[max(room // 2, 1) - 1]), _USUAL_COVERAGE)
+    fits = int(np.searchsorted(covered, coverage)) < room
+    return coverage if fits else _MIN_COVERAGE
 
 
 def _vocabulary_error(message: str, sample: list[str], type: str, vocab_size: int) -> ConfigError:

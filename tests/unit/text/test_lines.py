@@ -1,0 +1,177 @@
+"""Reading and writing lines: where a line ends, what is refused, what survives an interruption."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from transformer_mt.errors import DataError
+from transformer_mt.text.lines import decode_lines, one_line, read_lines, write_lines
+
+# Everything that str.splitlines() or universal newlines would take for the end of a line.
+ODD = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei\rj"
+
+
+def _read(folder: Path, content: bytes) -> list[str]:
+    path = folder / "text"
+    path.write_bytes(content)
+    return list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"\n", [""]),
+        (b"\n\n", ["", ""]),
+        (b"a\n\n\nb\n\n", ["a", "", "", "b", ""]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\r\r\n", ["a\r"]),
+        (b"\xef\xbb\xbfa\nb\n", ["a", "b"]),
+        (b"a\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        (b"\xef\xbb\xbf", []),
+        (b"\xef\xbb\xbf\n", [""]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfa", ["\ufeffa"]),
+        (b"a\x00b\n\x00\n", ["a\x00b", "\x00"]),
+        (b" a \t\n", [" a \t"]),
+    ],
+)
+def test_lines_end_at_newline_bytes_only(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    """B001, B004, B007, B008, B013, B023, B024: the number of lines is that of `wc -l`."""
+    assert _read(tmp_path, content) == lines
+
+
+def test_other_line_separators_stay_in_the_line(tmp_path: Path) -> None:
+    """B002: U+2028, U+0085, VT, FF, FS, GS, RS and a lone CR end no line."""
+    assert _read(tmp_path, f"{ODD}\nnext\n".encode()) == [ODD, "next"]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_packed_files_are_read_by_their_name(tmp_path: Path, suffix: str, pack: object) -> None:
+    """A packed file gives the lines of the plain one."""
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(pack(f"{ODD}\n第二\n".encode()))  # type: ignore[operator]
+    assert list(read_lines(path)) == [ODD, "第二"]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+@pytest.mark.parametrize("damage", ["cut", "not an archive", "flipped"])
+def test_a_broken_archive_is_an_error(tmp_path: Path, suffix: str, pack: object, damage: str) -> None:
+    """A half-fetched archive must not pass as a shorter text."""
+    path = tmp_path / f"text{suffix}"
+    packed: bytes = pack(os.urandom(4000).hex().encode())  # type: ignore[operator]
+    middle = len(packed) // 2
+    path.write_bytes(
+        {
+            "cut": packed[:middle],
+            "not an archive": b"plain text\n",
+            "flipped": packed[:middle] + bytes([packed[middle] ^ 255]) + packed[middle + 1 :],
+        }[damage]
+    )
+    with pytest.raises(DataError, match=rf"text{suffix}: the archive is damaged or cut short"):
+        list(read_lines(path))
+
+
+def test_bad_utf8_names_file_line_and_byte(tmp_path: Path) -> None:
+    """B020: a Latin-1 byte deep in a corpus."""
+    with pytest.raises(DataError, match=r"text:3: byte 4 of the line \(0xe9\) is not UTF-8; convert"):
+        _read(tmp_path, "ä\nb\ncaf".encode() + b"\xe9\nd\n")
+
+
+def test_bad_utf8_after_a_byte_order_mark_counts_from_the_text(tmp_path: Path) -> None:
+    """The mark is dropped before bytes are counted."""
+    with pytest.raises(DataError, match=r"text:1: byte 2 of the line \(0xff\)"):
+        _read(tmp_path, b"\xef\xbb\xbfa\xff\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_wide_encodings_are_refused_by_name(tmp_path: Path, encoding: str) -> None:
+    """B024: UTF-16 without a mark would pass as UTF-8 full of NUL."""
+    if encoding == "utf-32-le":
+        content = "\ufeffhello world\n".encode(encoding)
+    else:
+        content = "hello world\n".encode(encoding)
+    with pytest.raises(DataError, match=r"text: is UTF-(16|32), but text must be UTF-8"):
+        _read(tmp_path, content)
+
+
+def test_a_short_line_with_nul_is_not_called_utf16(tmp_path: Path) -> None:
+    """Text may hold NUL; only a whole first line of alternate NULs is another encoding."""
+    assert _read(tmp_path, b"a\x00b\x00 some text\n") == ["a\x00b\x00 some text"]
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    """The path is named."""
+    with pytest.raises(DataError, match=r"nowhere: cannot be read: No such file"):
+        list(read_lines(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        list(read_lines(tmp_path))
+
+
+class _Pipe(io.RawIOBase):
+    """A stream that counts how often it was read from."""
+
+    def __init__(self, parts: list[bytes]) -> None:
+        self.parts, self.reads = parts, 0
+
+    def __iter__(self) -> Iterator[bytes]:  # type: ignore[override]
+        for part in self.parts:
+            self.reads += 1
+            yield part
+
+
+def test_a_stream_gives_each_line_as_it_comes() -> None:
+    """B179: an interactive user sees an answer before the next line is typed."""
+    pipe = _Pipe([b"a\n", b"b\n"])
+    lines = decode_lines(cast("io.BytesIO", pipe), "standard input")
+    assert next(lines) == "a"
+    assert pipe.reads == 1
+
+
+def test_a_stream_is_called_by_its_name() -> None:
+    """Errors on standard input have no file to name."""
+    with pytest.raises(DataError, match="^standard input:1: byte 1"):
+        list(decode_lines(io.BytesIO(b"\xff"), "standard input"))
+
+
+def test_one_line_cannot_break_a_file(tmp_path: Path) -> None:
+    """A newline that byte fallback generates must not shift the lines after it."""
+    assert one_line("a\nb\r\nc") == "a b  c"
+    write_lines(tmp_path / "out", ["a\nb", "", ODD])
+    assert list(read_lines(tmp_path / "out")) == ["a b", "", ODD.replace("\r", " ")]
+    assert (tmp_path / "out").read_bytes().count(b"\n") == 3
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
+    """B185: output is all or nothing, and input may be the output."""
+    path = tmp_path / "out"
+    write_lines(path, ["old"])
+
+    def fail() -> Iterator[str]:
+        yield "new"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_lines(path, fail())
+    assert path.read_bytes() == b"old\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+    write_lines(path, (line + "er" for line in read_lines(path)))
+    assert path.read_bytes() == b"older\n"
+
+
+def test_written_files_have_ordinary_permissions(tmp_path: Path) -> None:
+    """A temporary file is private; the result must not be."""
+    path = tmp_path / "out"
+    write_lines(path, ["a"])
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert path.stat().st_mode == plain.stat().st_mode
