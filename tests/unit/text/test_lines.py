@@ -123,7 +123,7 @@ class _Pipe(io.RawIOBase):
     def __init__(self, parts: list[bytes]) -> None:
         self.parts, self.reads = parts, 0
 
-    def __iter__(self) -> Iterator[bytes]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[bytes]:
         for part in self.parts:
             self.reads += 1
             yield part
