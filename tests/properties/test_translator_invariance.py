@@ -1,0 +1,109 @@
+"""The text and score of a line depend on the line alone: not on batch size, neighbours or order."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_mt.config import DecodingConfig, ModelConfig
+from transformer_mt.decoding.translator import Translation, Translator
+from transformer_mt.model.build import build_model
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.text.corpus import read_pairs
+from transformer_mt.text.tokenizer import Tokenizers, train_tokenizer
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "multi30k"
+
+
+def _lines(count: int, seed: int) -> list[str]:
+    """Lines of 1 to 33 made-up words, every length in tokens among them."""
+    draw = random.Random(seed)
+    words = ["".join(draw.choices("abdeiklmnorstu", k=draw.randint(1, 7))) for _ in range(80)]
+    return [" ".join(draw.choices(words, k=draw.randint(1, 33))) for _ in range(count)]
+
+
+def _tokenizers(lines: list[str], vocab_size: int) -> Tokenizers:
+    tokenizer = train_tokenizer(lines, type="bpe", vocab_size=vocab_size)
+    return Tokenizers(tokenizer, tokenizer)
+
+
+def _model(vocab_size: int, seed: int, **options: object) -> Transformer:
+    torch.manual_seed(seed)
+    sizes = {"d_model": 96, "num_heads": 4, "d_ff": 160, "num_encoder_layers": 2, "num_decoder_layers": 2}
+    config = ModelConfig.model_validate({**sizes, **options})
+    return build_model(config, vocab_size, vocab_size).eval()
+
+
+def _decoding(**options: object) -> DecodingConfig:
+    return DecodingConfig.model_validate({"max_len_a": 0.5, "max_len_b": 3, **options})
+
+
+def _outcome(translations: list[Translation]) -> list[list[tuple[str, float]]]:
+    return [[(candidate.text, candidate.score) for candidate in line.nbest] for line in translations]
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> object:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_batch_size_and_neighbours_do_not_matter(threads: int, beam_size: int, positions: str) -> None:
+    """Pins B074, B075 and the rounding of matrix products with few rows: texts, ids and scores are equal
+    bit for bit. No tolerance, hence no chance in it."""
+    lines = _lines(70, seed=beam_size)
+    lines[3:3] = ["", " \u3000", "\ufeff"]
+    tokenizers = _tokenizers(lines, 340)
+    model = _model(340, 7, positions=positions)
+    whole = Translator([model], tokenizers, _decoding(beam_size=beam_size, batch_size=64)).translate(lines)
+    expected = _outcome(whole)
+    for batch_size in (1, 7):
+        decoding = _decoding(beam_size=beam_size, batch_size=batch_size)
+        assert _outcome(Translator([model], tokenizers, decoding).translate(lines)) == expected
+    translator = Translator([model], tokenizers, _decoding(beam_size=beam_size, batch_size=64))
+    assert _outcome(translator.translate(lines[::-1])) == expected[::-1]
+    assert [_outcome(translator.translate([line]))[0] for line in lines[:12]] == expected[:12]
+    assert len({line.text for line in whole}) > 20
+
+
+def test_a_real_test_set_gives_one_text_at_every_batch_size() -> None:
+    """1,000 lines of Multi30k through a model with random weights, fp32, batch sizes 1, 7 and 64."""
+    if not (DATA / "test2016.de.xz").is_file():
+        pytest.skip("needs Multi30k in ../shared/data/multi30k")
+    torch.set_num_threads(1)
+    lines = [source for source, _ in read_pairs("test2016", DATA, "de", "en")]
+    tokenizers = _tokenizers(lines, 700)
+    model = _model(700, 3, d_model=64, d_ff=128)
+    outcomes = {}
+    for batch_size in (1, 7, 64):
+        decoding = _decoding(beam_size=2, batch_size=batch_size, max_len_a=0.1, max_len_b=4)
+        translations = Translator([model], tokenizers, decoding).translate(lines)
+        outcomes[batch_size] = _outcome(translations)
+    assert len(outcomes[64]) == len(lines) == 1000
+    assert outcomes[1] == outcomes[64]
+    assert outcomes[7] == outcomes[64]
+
+
+def test_n_best_lists_do_not_depend_on_neighbours() -> None:
+    """The same for lists of several translations, whose texts are all different (B069)."""
+    lines = _lines(30, seed=5)
+    tokenizers = _tokenizers(lines, 340)
+    model = _model(340, 9)
+    outcomes = []
+    for batch_size in (1, 64):
+        decoding = _decoding(beam_size=4, nbest=4, batch_size=batch_size)
+        outcomes.append(_outcome(Translator([model], tokenizers, decoding).translate(lines)))
+    assert outcomes[0] == outcomes[1]
+    for candidates in outcomes[0]:
+        texts = [text for text, _ in candidates]
+        scores = [score for _, score in candidates]
+        assert len(set(texts)) == len(texts)
+        assert scores == sorted(scores, reverse=True)
+        assert all(text.strip() for text in texts)
