@@ -1,0 +1,104 @@
+"""Decoding step by step gives what all positions at once give, and a line's numbers are its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from transformer_mt.config import ModelConfig
+from transformer_mt.model.build import build_model
+from transformer_mt.model.masks import padding_mask
+from transformer_mt.model.transformer import Transformer
+
+VOCAB = 31
+COMPARED = {0, 1, 2, 6, 11, 12, 20, 31, 32, 36}  # the first, around `keep`, around the cache's first growth
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "post_norm": {"norm_first": False},
+    "grouped": {"num_kv_heads": 2},
+    "window": {"attention_window": 3},
+    "window_learned_grouped": {"attention_window": 5, "positions": "learned", "num_kv_heads": 1},
+    "rotary_window": {"positions": "rotary", "attention_window": 4, "norm": "rms_norm"},
+    "rotary_swiglu_untied": {"positions": "rotary", "activation": "swiglu", "tied_embeddings": "none"},
+}
+
+
+def model(seed: int = 0, **values: Any) -> Transformer:
+    torch.manual_seed(seed)
+    config = {"d_model": 24, "num_heads": 4, "d_ff": 40, "num_encoder_layers": 2, "num_decoder_layers": 2}
+    return build_model(ModelConfig.model_validate({**config, **values}), VOCAB, VOCAB).eval()
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cached_equals_full(variant: str, beams: int) -> None:
+    """Pins a cache that does not follow its beams, forgets, shifts positions or outlives its sentence."""
+    transformer, batch = model(**VARIANTS[variant]), 4
+    src = torch.randint(4, VOCAB, (batch, 7))
+    src[1, 5:] = 0
+    mask = padding_mask(src, 0)
+    state = transformer.start(transformer.encode(src, mask), beams)
+    history = torch.empty(batch, beams, 0, dtype=torch.int64)
+    for position in range(37):
+        ids = torch.randint(4, VOCAB, (batch, beams))
+        history = torch.cat((history, ids[:, :, None]), dim=2)
+        hidden, state = transformer.decode_step(ids, state)
+        if position in COMPARED:
+            sentence = torch.arange(batch).repeat_interleave(beams)
+            full = transformer.hidden(src[sentence], mask[sentence], history.flatten(0, 1))[:, -1]
+            torch.testing.assert_close(hidden.flatten(0, 1), full, rtol=1e-5, atol=1e-5)
+        moves = torch.randint(0, beams, (batch, beams))
+        state = state.reorder(moves)
+        history = history.gather(1, moves[:, :, None].expand_as(history))
+        if position == 11:
+            rows = torch.tensor([2, 1, 0])
+            state, batch = state.keep(rows), 3
+            src, mask, history = src[rows], mask[rows], history[rows]
+
+
+def decode(
+    transformer: Transformer, src: Tensor, tokens: Tensor, moves: Tensor, keep: Tensor | None
+) -> Tensor:
+    """Hidden states (steps, B, K, D) of 20 steps with given tokens; after 7 steps only `keep` stays."""
+    state = transformer.start(transformer.encode(src, padding_mask(src, 0)), tokens.size(2))
+    results = []
+    for step in range(20):
+        if step == 7 and keep is not None:
+            state, tokens, moves = state.keep(keep), tokens[:, keep], moves[:, keep]
+            results = [hidden[keep] for hidden in results]
+        hidden, state = transformer.decode_step(tokens[step], state)
+        results.append(hidden)
+        state = state.reorder(moves[step])
+    return torch.stack(results)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("beams", [1, 5])
+@pytest.mark.parametrize("length", [7, 24])
+def test_neighbours_change_no_bit(length: int, beams: int, threads: int) -> None:
+    """Pins arithmetic that depends on the batch: the same sentence in other rows of 64, 16, and 64 cut to 16.
+
+    Widths are those of the preset `small`, where matrix kernels choose by size.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        transformer = model(d_model=256, d_ff=1024)
+        src = torch.randint(4, VOCAB, (64, length))
+        for row in range(64):
+            src[row, length - row % 4 :] = 0
+        tokens = torch.randint(4, VOCAB, (20, 64, beams))
+        moves = torch.randint(0, beams, (20, 64, beams))
+        rows = torch.randperm(64)[:16]
+        large = decode(transformer, src, tokens, moves, None)[:, rows]
+        small = decode(transformer, src[rows], tokens[:, rows], moves[:, rows], None)
+        cut = decode(transformer, src, tokens, moves, rows)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(large, small)
+    assert torch.equal(large, cut)
