@@ -1,0 +1,47 @@
+"""Device and precision are chosen from what the machine offers."""
+
+import pytest
+import torch
+
+from transformer_mt.errors import ConfigError
+from transformer_mt.runtime import device as module
+from transformer_mt.runtime.device import autocast_dtype, peak_memory, pick_device, pick_precision
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [({"avx512_bf16": True}, "bf16"), ({"amx_bf16": True}, "bf16"), ({"avx2": True}, "fp32"), ({}, "fp32")],
+)
+def test_auto_takes_bf16_only_where_the_processor_has_it(monkeypatch, features, expected):
+    monkeypatch.setattr(module.torch.cpu, "get_capabilities", lambda: features, raising=False)
+    assert pick_precision("auto", CPU) == expected
+    assert pick_precision("fp16", CPU) == "fp16"
+
+
+def test_names_of_devices(monkeypatch):
+    assert pick_device("cpu") == CPU
+    with pytest.raises(ConfigError, match="--device tpuu: no such device; use cpu, cuda or cuda:N"):
+        pick_device("tpuu")
+    with pytest.raises(ConfigError, match="--device meta: not supported"):
+        pick_device("meta")
+    monkeypatch.setattr(module.torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ConfigError, match="--device cuda:3: this machine has 1 such devices"):
+        pick_device("cuda:3")
+
+
+def test_dtypes():
+    assert [autocast_dtype(name) for name in ("fp32", "bf16", "fp16")] == [
+        torch.float32,
+        torch.bfloat16,
+        torch.float16,
+    ]
+
+
+def test_peak_memory_sees_a_large_tensor():
+    """In bytes: a block of 256 MiB raises the peak by about that much."""
+    before = peak_memory(CPU)
+    block = torch.ones(before // 4 + 2**28, dtype=torch.uint8)
+    assert peak_memory(CPU) >= before
+    assert peak_memory(CPU) >= block.numel()

@@ -1,0 +1,96 @@
+"""Reported numbers against hand computations, and records that appear once."""
+
+import json
+import logging
+
+import pytest
+
+from transformer_mt.training.logbook import Logbook, Totals
+from transformer_mt.training.step import Update
+
+
+def update(**values):
+    defaults = {
+        "loss_sum": 30.0,
+        "nll_sum": 20.0,
+        "num_tokens": 10,
+        "num_src_tokens": 14,
+        "padded_tokens": 32,
+        "grad_norm": 1.5,
+        "learning_rate": 0.1,
+        "applied": True,
+    }
+    return Update(**{**defaults, **values})
+
+
+def test_record_is_hand_computed():
+    """Updates of 10 and 30 tokens: 50 / 40 nats a token, e^1.25, 40 tokens in 2 s, 40 + 28 of 80 places."""
+    totals = Totals()
+    totals.add(update(), 0.5)
+    last = update(loss_sum=50.0, nll_sum=30.0, num_tokens=30, padded_tokens=48, learning_rate=0.2)
+    totals.add(last, 1.5)
+    record = totals.record(12, last, 3 * 2**29)
+    assert record == {
+        "step": 12,
+        "loss": 2.0,
+        "nll": 1.25,
+        "ppl": pytest.approx(3.4903429),
+        "grad_norm": 1.5,
+        "learning_rate": 0.2,
+        "tokens": 40,
+        "tokens_per_second": 20.0,
+        "padding": pytest.approx(0.15),
+        "peak_gib": 1.5,
+        "skipped": 0,
+    }
+
+
+def test_a_skipped_update_counts_its_tokens_but_not_its_loss():
+    """An infinite loss must not make the whole line infinite."""
+    totals = Totals()
+    totals.add(update(), 1.0)
+    broken = update(loss_sum=float("inf"), nll_sum=float("nan"), applied=False)
+    totals.add(broken, 1.0)
+    record = totals.record(2, broken, 0)
+    assert (record["loss"], record["nll"], record["tokens"], record["skipped"]) == (3.0, 2.0, 20, 1)
+
+
+def test_records_after_the_step_continued_from_are_cut(tmp_path):
+    """Pins duplicate steps after a resume, and a half-written last line of a killed run."""
+    path = tmp_path / "metrics.jsonl"
+    lines = [json.dumps({"kind": "train", "step": step}) for step in (5, 10, 15)]
+    path.write_text("\n".join([*lines, '{"kind": "tr']), encoding="utf-8")
+    with Logbook(tmp_path, 10, 20) as logbook:
+        logbook.training(Totals().record(15, update(), 0))
+    steps = [json.loads(line)["step"] for line in path.read_text(encoding="utf-8").split("\n") if line]
+    assert steps == [5, 10, 15]
+
+
+def test_one_plain_line_per_log_step_on_a_pipe(tmp_path, caplog):
+    """stderr of the tests is no terminal: the line has all that the bar shows."""
+    caplog.set_level(logging.INFO, "transformer_mt")
+    totals = Totals()
+    totals.add(update(), 0.5)
+    with Logbook(tmp_path, 0, 20) as logbook:
+        logbook.training(totals.record(5, update(), 2**30))
+    (message,) = caplog.messages
+    for part in (
+        "step 5/20",
+        "loss 3.000",
+        "ppl 7.39",
+        "20 tok/s",
+        "pad 25.0%",
+        "lr 1.00e-01",
+        "mem 1.00",
+        "eta",
+    ):
+        assert part in message
+    assert message in (tmp_path / "train.log").read_text(encoding="utf-8")
+
+
+def test_samples_are_one_line_each(tmp_path):
+    """A tab or newline inside a text may not break the table."""
+    with Logbook(tmp_path, 0, 20) as logbook:
+        logbook.samples(3, [("a\tb", "c\nd", "e")])
+    text = (tmp_path / "samples" / "step_00000003.tsv").read_text(encoding="utf-8")
+    assert text == "source\treference\ttranslation\na b\tc d\te\n"
