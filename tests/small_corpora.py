@@ -21,7 +21,7 @@ def write_head(source: Path, folder: Path) -> None:
     """The first lines of every plain or .xz file of a corpus, unpacked, under the same names."""
     for path in sorted(source.iterdir()):
         split = path.name.split(".")[0]
-        if split.startswith(("train", "valid", "test")) and path.suffix not in (".txt", ".ids", ".json"):
+        if path.name.removesuffix(".xz").endswith((".zh", ".en", ".de")):
             content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
             lines = content.decode("utf-8").split("\n")[: HEAD.get(split, 7)]
             write_lines(folder, path.name.removesuffix(".xz"), lines)
