@@ -41,13 +41,14 @@ def copy_layer(ours: EncoderLayer | DecoderLayer, theirs: nn.Module) -> None:
 def models(norm_first: bool, activation: str) -> tuple[Transformer, nn.Transformer]:
     """Ours with random norms and biases, and torch's with the same weights."""
     torch.manual_seed(0)
-    config = {
+    values = {
         "d_model": D,
         "num_heads": HEADS,
         "d_ff": D_FF,
-        "num_encoder_layers": 2,
-        "num_decoder_layers": 3,
+        "norm_first": norm_first,
+        "activation": activation,
     }
+    config = ModelConfig.model_validate({**values, "num_encoder_layers": 2, "num_decoder_layers": 3})
     ours = build_model(config, VOCAB, VOCAB).eval()
     with torch.no_grad():
         for name, parameter in ours.named_parameters():
