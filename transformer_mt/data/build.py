@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from transformer_mt.config import DataConfig, TokenizerConfig
 from transformer_mt.data.prepared_files import SplitWriter
-from transformer_mt.data.report import SplitReport, as_report, format_dropped
+from transformer_mt.data.report import SplitReport, as_report
 from transformer_mt.errors import ConfigError, DataError
 from transformer_mt.text.corpus import place, read_pairs
 from transformer_mt.text.corpus_check import (
@@ -56,13 +56,14 @@ def build(data: DataConfig, tokenizer: TokenizerConfig, folder: Path) -> None:
     sources = _Sources(data, data.train)
     raw = folder / "raw.arrow"
     codes, notes = _read_train(sources, raw, held_out)
+    _refuse_nothing_left(codes, sources)
     tokenizers = _learn_or_load(tokenizer, raw, codes)
     tokenizers.save(folder)
     _write_valid(valid, tokenizers, folder, valid_report)
     train_report = _write_train(data, raw, codes, tokenizers, folder, with_text=tokenizer.sampling > 0.0)
+    _refuse_nothing_left(codes, sources)
     raw.unlink()
     train_report.dropped, train_report.noted = findings(codes, sources.place), notes.findings
-    _refuse_nothing_left(train_report)
     sizes = (tokenizers.src.vocab_size, tokenizers.tgt.vocab_size)
     text = json.dumps(
         as_report(train_report, valid_report, test_reports, sizes), ensure_ascii=False, indent=1
@@ -216,9 +217,10 @@ def _write_train(
     return report
 
 
-def _refuse_nothing_left(report: SplitReport) -> None:
-    if not report.kept:
+def _refuse_nothing_left(codes: Codes, sources: _Sources) -> None:
+    if not np.any(codes == KEPT):
+        reasons = ", ".join(f"{found.count} {why}" for why, found in findings(codes, sources.place).items())
         raise DataError(
-            f"no training pair is left of {report.read}: {format_dropped(report)}; check the training text "
-            "and data.max_length"
+            f"no training pair is left of {len(codes)}: {reasons}; "
+            "check the training text and data.max_length"
         )

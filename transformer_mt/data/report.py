@@ -93,14 +93,9 @@ def vocabulary_warnings(report: dict[str, Any]) -> list[str]:
         if counts["byte_tokens"] > _BYTE_SHARE_LIMIT * counts["tokens"]:
             warnings.append(
                 f"warning: {counts['byte_tokens'] / counts['tokens']:.0%} of the {title} tokens spell single "
-                "bytes; the vocabulary does not fit this text: enlarge tokenizer.vocab_size or learn a new one"
+                "bytes; the vocabulary does not fit this text: enlarge tokenizer.vocab_size or learn it anew"
             )
     return warnings
-
-
-def format_dropped(split: SplitReport) -> str:
-    """The reasons of one split in one line."""
-    return ", ".join(f"{found.count} {reason}" for reason, found in split.dropped.items())
 
 
 def _token_rows(split: dict[str, Any]) -> list[tuple[str, str, str]]:

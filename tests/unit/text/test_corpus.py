@@ -71,9 +71,9 @@ def test_missing_and_ambiguous_files(tmp_path: Path) -> None:
 
 def test_tsv(tmp_path: Path) -> None:
     """B156: spaces and quotes are text; there is no quoting."""
-    (tmp_path / "train.tsv").write_bytes('"a\tb" \nc \t D\n'.encode())
+    (tmp_path / "train.tsv").write_bytes(b'"a\tb" \nc \t D\n')
     assert _read(tmp_path, "train.tsv") == [('"a', 'b" '), ("c ", " D")]
-    (tmp_path / "train.tsv.xz").write_bytes(lzma.compress("NA\tnull\n".encode()))
+    (tmp_path / "train.tsv.xz").write_bytes(lzma.compress(b"NA\tnull\n"))
     assert _read(tmp_path, "train.tsv.xz") == [("NA", "null")]
 
 
