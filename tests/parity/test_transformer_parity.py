@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from transformer_mt.config import ModelConfig
 from transformer_mt.model.attention import MultiHeadAttention
 from transformer_mt.model.build import build_model
 from transformer_mt.model.layers import DecoderLayer, EncoderLayer, Residual
