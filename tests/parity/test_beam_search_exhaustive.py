@@ -18,8 +18,9 @@ Scored = tuple[float, list[int]]
 VOCAB = 7  # three words besides the special ids
 
 
-def _stepper(*rules: Rule) -> Stepper:
-    return Stepper([TableModel(rule) for rule in rules], bos_id=BOS, eos_id=EOS, banned=BANNED)
+def _stepper(*rules: Rule, min_length: int = 1) -> Stepper:
+    models = [TableModel(rule) for rule in rules]
+    return Stepper(models, bos_id=BOS, eos_id=EOS, banned=BANNED, min_length=min_length)
 
 
 def _enumerate(rule: Rule, source: int, limit: int, min_length: int, alpha: float) -> list[Scored]:
@@ -50,14 +51,13 @@ def test_a_beam_with_room_for_all_finds_the_n_best_of_all(alpha: float, min_leng
     for seed in range(4):
         rule = random_rule(seed, VOCAB)
         results = beam_search(
-            _stepper(rule),
+            _stepper(rule, min_length=min_length),
             src_ids,
             mask,
             beam_size=3**3,
             num_finished=5,
             length_penalty=alpha,
             limits=limits,
-            min_length=min_length,
         )
         for source, limit, found in zip([4, 5, 6], limits, results, strict=True):
             floor = min(min_length, limit)  # a hypothesis is closed at its limit whatever its length
@@ -81,7 +81,7 @@ def test_beam_size_1_is_greedy(vocab_size: int) -> None:
             return logits
 
         stepper = _stepper(rule)
-        settings: dict[str, Any] = {"length_penalty": 0.7, "limits": limits, "min_length": 1}
+        settings: dict[str, Any] = {"length_penalty": 0.7, "limits": limits}
         beam = beam_search(stepper, src_ids, mask, beam_size=1, num_finished=1, **settings)
         greedy = greedy_search(stepper, src_ids, mask, **settings)
         assert [hypotheses[0].token_ids for hypotheses in beam] == [item.token_ids for item in greedy]
@@ -107,7 +107,6 @@ def test_an_ensemble_averages_probabilities() -> None:
         num_finished=3,
         length_penalty=1.0,
         limits=[3, 2],
-        min_length=1,
     )
     for source, limit, found in zip([4, 5], [3, 2], results, strict=True):
         _check(found, _enumerate(mean, source, limit, 1, 1.0)[:3])

@@ -57,8 +57,6 @@ def beam_search(
     num_finished: int,
     length_penalty: float,
     limits: Sequence[int],
-    min_length: int,
-    invisible_ids: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """The best translations of every sentence.
 
@@ -71,8 +69,6 @@ def beam_search(
         num_finished: N, hypotheses kept per sentence.
         length_penalty: alpha >= 0.
         limits: for each sentence the most tokens before eos; a beam that long is closed with eos.
-        min_length: fewest tokens before eos, those in `invisible_ids` not counted.
-        invisible_ids: ids that leave no trace in text, such as a lone space.
 
     Returns:
         For each sentence up to N distinct hypotheses, best first.
@@ -85,17 +81,20 @@ def beam_search(
     norms = torch.arange(1, max(limits) + 2, device=src_ids.device).double().pow(length_penalty).float()
     width = 2 * beam_size if beam_size > 1 else 1
     for length in range(max(limits) + 1):
-        candidates, states = stepper.step(
-            search.last, search.states, count=width, eos_allowed=search.visible >= min_length
+        candidates, search.states = stepper.step(
+            search.last,
+            search.states,
+            count=width,
+            visible=search.visible,
+            room=search.limits - length,
         )
         candidates = _close_at_limit(candidates, length >= search.limits, stepper.eos_id)
         totals, beams, tokens = _best(search.live_scores, candidates, width)
         is_eos = tokens == stepper.eos_id
         if is_eos.any():
             _finish(search, totals.where(is_eos, totals.new_tensor(_NEVER)) / norms[length], beams, length)
-        search.states = states
-        shown = torch.ones_like(is_eos) if invisible_ids is None else ~torch.isin(tokens, invisible_ids)
-        _grow(search, totals.masked_fill(is_eos, _NEVER), beams, tokens=tokens, shown=shown, length=length)
+        going_on = totals.masked_fill(is_eos, _NEVER)
+        _grow(search, going_on, beams, tokens=tokens, shown=stepper.shows(tokens), length=length)
         best_possible = search.live_scores[:, 0] / norms[search.limits]
         search.done |= search.finished_scores[:, -1] >= best_possible
         if not _let_go(search, results, beam_size):

@@ -21,27 +21,23 @@ def greedy_search(
     *,
     length_penalty: float,
     limits: Sequence[int],
-    min_length: int,
-    invisible_ids: Tensor | None = None,
 ) -> list[Hypothesis]:
     """One hypothesis per sentence; arguments and score as in `beam_search`."""
-    invisible = set() if invisible_ids is None else set(invisible_ids.tolist())
     tokens: list[list[int]] = [[] for _ in limits]
     scores = [0.0 for _ in limits]
     # Row r works on sentence sentences[r]; rows from len(sentences) on only fill the batch.
     sentences = list(range(len(limits)))
     states = stepper.start(src_ids, src_mask, 1)
-    last = torch.full((num_rows(len(sentences), 1), 1), stepper.bos_id, device=src_ids.device)
-    while sentences:
+    rows = num_rows(len(sentences), 1)
+    last = torch.full((rows, 1), stepper.bos_id, device=src_ids.device)
+    visible = torch.zeros(rows, 1, dtype=torch.long, device=src_ids.device)
+    room = torch.tensor(list(limits) + [limits[-1]] * (rows - len(limits)), device=src_ids.device)
+    while True:
         logits, normaliser, states = stepper.logits(last, states)
-        log_probs = (logits - normaliser.unsqueeze(-1))[:, 0]  # (rows, V)
-        eos = log_probs[:, stepper.eos_id].tolist()
-        log_probs[:, stepper.banned] = float("-inf")
-        for row, sentence in enumerate(sentences):
-            shown = sum(token not in invisible for token in tokens[sentence])
-            if shown < min_length:
-                log_probs[row, stepper.eos_id] = float("-inf")
-        values, choices = log_probs.max(-1)
+        eos = (logits[:, 0, stepper.eos_id] - normaliser[:, 0]).tolist()
+        stepper.restrict(logits, visible, room)
+        values, choices = logits[:, 0].max(-1)
+        values = values - normaliser[:, 0]
         chosen, gains = choices.tolist(), values.tolist()
         growing = []
         for row, sentence in enumerate(sentences):
@@ -53,11 +49,15 @@ def greedy_search(
                     tokens[sentence].append(chosen[row])
                     growing.append(row)
         sentences = [sentences[row] for row in growing]
-        if growing:
-            growing += [growing[-1]] * (num_rows(len(growing), 1) - len(growing))
-            last = choices[growing].unsqueeze(1)
-            if growing != list(range(len(values))):
-                states = [state.keep(torch.tensor(growing, device=last.device)) for state in states]
+        if not growing:
+            break
+        growing += growing[-1:] * (num_rows(len(growing), 1) - len(growing))
+        kept = torch.tensor(growing, device=last.device)
+        last = choices[kept].unsqueeze(1)
+        visible = visible[kept] + stepper.shows(last)
+        room = room[kept] - 1
+        if growing != list(range(len(values))):
+            states = [state.keep(kept) for state in states]
     return [
         Hypothesis(ids, score / (len(ids) + 1) ** length_penalty, len(ids) >= limit)
         for ids, score, limit in zip(tokens, scores, limits, strict=True)

@@ -19,6 +19,7 @@ from transformer_mt.model.protocol import DecoderState, EncoderOutput, Seq2SeqMo
 MIN_ROWS = 16
 # Width of the blocks whose maxima narrow the vocabulary down before the exact choice.
 _BLOCK = 64
+_NEVER = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,14 @@ class Stepper:
     """Steps one model, or an ensemble of models with equal vocabularies."""
 
     def __init__(
-        self, models: Sequence[Seq2SeqModel], *, bos_id: int, eos_id: int, banned: Sequence[int]
+        self,
+        models: Sequence[Seq2SeqModel],
+        *,
+        bos_id: int,
+        eos_id: int,
+        banned: Sequence[int],
+        invisible: Sequence[int] = (),
+        min_length: int = 0,
     ) -> None:
         """Name the ids that matter here.
 
@@ -47,11 +55,15 @@ class Stepper:
             bos_id: the first decoder input.
             eos_id: what ends a hypothesis.
             banned: ids that are never generated; they keep their share of the probability.
+            invisible: ids that leave no trace in text, such as a lone space.
+            min_length: fewest visible tokens of a hypothesis, as long as its length limit has room for them.
         """
         self.models = list(models)
         self.bos_id = bos_id
         self.eos_id = eos_id
         self.banned = list(banned)
+        self.invisible = list(invisible)
+        self.min_length = min_length
 
     def start(self, src_ids: Tensor, src_mask: Tensor, beam_size: int) -> list[DecoderState]:
         """Encode and lay out the beams.
@@ -98,24 +110,46 @@ class Stepper:
             logits = outputs[0]
         return logits, logits.logsumexp(-1), following
 
+    def restrict(self, logits: Tensor, visible: Tensor, room: Tensor) -> None:
+        """Rule out, in place, what may not come next.
+
+        Args:
+            logits: (B, K, V).
+            visible: (B, K) visible tokens of every beam so far.
+            room: (B,) tokens that may still come before eos.
+        """
+        logits[..., self.banned] = _NEVER
+        missing = self.min_length - visible
+        logits[..., self.eos_id].masked_fill_(missing > 0, _NEVER)
+        pressed = (missing > 0) & (missing >= room.unsqueeze(-1))  # (B, K): only visible tokens from here on
+        if self.invisible and pressed.any():
+            hidden = torch.zeros(logits.size(-1), dtype=torch.bool, device=logits.device)
+            hidden[self.invisible] = True
+            logits.masked_fill_(pressed.unsqueeze(-1) & hidden, _NEVER)
+
+    def shows(self, token_ids: Tensor) -> Tensor:
+        """Which of the ids leave a trace in text, bool of the same shape."""
+        return ~torch.isin(token_ids, torch.tensor(self.invisible, dtype=torch.long, device=token_ids.device))
+
     def step(
-        self, token_ids: Tensor, states: Sequence[DecoderState], *, count: int, eos_allowed: Tensor
+        self, token_ids: Tensor, states: Sequence[DecoderState], *, count: int, visible: Tensor, room: Tensor
     ) -> tuple[Candidates, list[DecoderState]]:
         """One decoder step and the `count` best continuations of every beam.
 
         Only these are normalised: subtracting the log-normaliser does not change their order.
 
         Args:
-            token_ids: (B, K) the last token of every beam. count: C, cut to the vocabulary.
-            eos_allowed: (B, K) bool, False where a hypothesis is still too short to end.
+            token_ids: (B, K) the last token of every beam.
+            states: one per model.
+            count: C, cut to the vocabulary.
+            visible: as in `restrict`.
+            room: as in `restrict`.
         """
         logits, normaliser, following = self.logits(token_ids, states)
         vocab_size = logits.size(-1)
         eos = logits[..., self.eos_id] - normaliser
-        logits[..., self.banned] = float("-inf")
-        logits[..., self.eos_id].masked_fill_(~eos_allowed, float("-inf"))
-        flat = logits.reshape(-1, vocab_size)  # (B * K, V)
-        values, ids = top_candidates(flat, min(count, vocab_size))
+        self.restrict(logits, visible, room)
+        values, ids = top_candidates(logits.view(-1, vocab_size), min(count, vocab_size))  # (B * K, C)
         shape = (*token_ids.shape, -1)
         log_probs = values.view(shape) - normaliser.unsqueeze(-1)
         return Candidates(log_probs, ids.view(shape), eos), following

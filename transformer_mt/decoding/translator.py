@@ -106,8 +106,14 @@ class Translator:
         if dtype != torch.float32:
             models = [copy.deepcopy(m).to(dtype) if isinstance(m, nn.Module) else m for m in models]
         self.models = list(models)
-        self._stepper = Stepper(self.models, bos_id=BOS_ID, eos_id=EOS_ID, banned=(PAD_ID, UNK_ID, BOS_ID))
-        self._invisible = torch.tensor(_invisible_ids(tokenizers), dtype=torch.long, device=self.device)
+        self._stepper = Stepper(
+            self.models,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            banned=(PAD_ID, UNK_ID, BOS_ID),  # any character can be spelled in bytes: unk is never needed
+            invisible=_invisible_ids(tokenizers),
+            min_length=decoding.min_length,
+        )
         limits = [model.max_length for model in self.models if model.max_length is not None]
         self._max_length = min(limits) if limits else None
 
@@ -206,8 +212,6 @@ class Translator:
                 src_mask,
                 length_penalty=decoding.length_penalty,
                 limits=limits,
-                min_length=decoding.min_length,
-                invisible_ids=self._invisible,
             )
             return [[hypothesis] for hypothesis in best]
         return beam_search(
@@ -219,8 +223,6 @@ class Translator:
             num_finished=1 if decoding.nbest == 1 else decoding.beam_size,
             length_penalty=decoding.length_penalty,
             limits=limits,
-            min_length=decoding.min_length,
-            invisible_ids=self._invisible,
         )
 
     def _limit(self, num_src_tokens: int) -> int:
