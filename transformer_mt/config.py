@@ -244,7 +244,7 @@ class DecodingConfig(_Section):
     max_len_b: CountOrZero = 20
     """See max_len_a."""
     min_length: CountOrZero = 1
-    """Fewest output tokens before eos."""
+    """Fewest output tokens before eos, not counting those that leave no trace in text."""
     batch_size: Count = 64
     """Sentences translated together; the text never depends on it in fp32."""
     precision: Precision = "fp32"
