@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ class TokenCounts:
         """Count the ids of more examples."""
         if not ids:
             return
-        flat = np.concatenate([np.asarray(row, dtype=np.int32) for row in ids])
+        flat = np.fromiter(chain.from_iterable(ids), dtype=np.int32)
         self.tokens += len(flat)
         self.longest = max(self.longest, *map(len, ids))
         self.byte_tokens += int(((flat >= NUM_SPECIAL) & (flat < NUM_SPECIAL + NUM_BYTES)).sum())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import lzma
 import os
 import tempfile
@@ -19,6 +20,7 @@ from typing import BinaryIO, cast
 from transformer_mt.errors import DataError
 
 PACKED_SUFFIXES = ("", ".gz", ".xz")
+_BUFFER_BYTES = 1 << 18
 _UTF8_BOM = b"\xef\xbb\xbf"
 # Longest mark first: UTF-32-LE begins with the mark of UTF-16-LE.
 _OTHER_ENCODINGS = (
@@ -98,10 +100,11 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def _open(path: Path) -> BinaryIO:
+    # Buffered once more: both archive classes find line ends in Python, line by line.
     if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return io.BufferedReader(cast(io.RawIOBase, gzip.open(path, "rb")), _BUFFER_BYTES)
     if path.suffix == ".xz":
-        return cast(BinaryIO, lzma.open(path, "rb"))
+        return io.BufferedReader(cast(io.RawIOBase, lzma.open(path, "rb")), _BUFFER_BYTES)
     return path.open("rb")
 
 

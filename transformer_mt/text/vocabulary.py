@@ -24,7 +24,9 @@ NUM_SPECIAL = 4
 NUM_BYTES = 256
 """Byte pieces take the ids from NUM_SPECIAL on, in the order of the bytes."""
 
-_MAX_TRAINING_LINES = 1_000_000
+# Unigram training takes minutes for each 100,000 lines of unsegmented script; with 100,000 instead of 667,000
+# lines of Japanese and English, the text came out 0.7% shorter in tokens, not longer.
+_MAX_TRAINING_LINES = {"unigram": 200_000, "bpe": 1_000_000}
 _MAX_LINE_BYTES = 4192
 # Fixed, because the result of unigram training depends on it in the last digits.
 _TRAINING_THREADS = 8
@@ -35,7 +37,7 @@ _USUAL_COVERAGE = 0.9995
 
 def learn_vocabulary(lines: Iterable[str], *, type: str, vocab_size: int) -> bytes:
     """The serialised SentencePiece model; arguments and errors are those of `train_tokenizer`."""
-    sample = _draw(piece for line in lines for piece in _training_pieces(line))
+    sample = _draw((piece for line in lines for piece in _training_pieces(line)), _MAX_TRAINING_LINES[type])
     if not sample:
         raise DataError("the training text is empty; there is nothing to learn a vocabulary from")
     try:
@@ -84,8 +86,8 @@ def _training_pieces(line: str) -> Iterator[str]:
         start = end
 
 
-def _draw(lines: Iterable[str]) -> list[str]:
-    """At most _MAX_TRAINING_LINES lines that are not blank, each equally likely (Vitter's algorithm R)."""
+def _draw(lines: Iterable[str], limit: int) -> list[str]:
+    """At most `limit` lines that are not blank, each equally likely (Vitter's algorithm R)."""
     generator = random.Random(0)
     drawn: list[str] = []
     count = 0
@@ -93,9 +95,9 @@ def _draw(lines: Iterable[str]) -> list[str]:
         if not line.strip():
             continue
         count += 1
-        if len(drawn) < _MAX_TRAINING_LINES:
+        if len(drawn) < limit:
             drawn.append(line)
-        elif (place := generator.randrange(count)) < _MAX_TRAINING_LINES:
+        elif (place := generator.randrange(count)) < limit:
             drawn[place] = line
     return drawn
 

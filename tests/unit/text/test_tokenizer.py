@@ -11,6 +11,7 @@ import pytest
 import sentencepiece
 
 from transformer_mt.errors import ConfigError, DataError
+from transformer_mt.text import vocabulary
 from transformer_mt.text.tokenizer import (
     BOS_ID,
     EOS_ID,
@@ -215,3 +216,12 @@ def test_models_that_cannot_be_used(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match="changes text on the way to tokens and back"):
             Tokenizer.from_bytes(_foreign_model(**change))
+
+
+def test_training_lines_are_drawn_from_the_whole_text() -> None:
+    """B050: a sample of the head alone would never see what comes later."""
+    drawn = vocabulary._draw((str(number) for number in range(10_000)), 500)
+    assert len(set(drawn)) == 500
+    assert 4_400 < sum(map(int, drawn)) / 500 < 5_600
+    assert drawn == vocabulary._draw((str(number) for number in range(10_000)), 500)
+    assert vocabulary._draw(["a", " ", "", "b"], 500) == ["a", "b"]
