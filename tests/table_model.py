@@ -90,9 +90,10 @@ def random_rule(seed: int, vocab_size: int, spread: float = 2.0) -> Rule:
     return rule
 
 
-def scripted_rule(
-    vocab_size: int, script: dict[tuple[int, ...], dict[int, float]], rest: float = -20.0
-) -> Rule:
+Script = dict[tuple[int, ...], dict[int, float]]
+
+
+def scripted_rule(vocab_size: int, script: Script, rest: float = -20.0) -> Rule:
     """Log-probabilities written down for some histories; what is not named gets `rest`."""
 
     def rule(source: int, history: tuple[int, ...]) -> Tensor:

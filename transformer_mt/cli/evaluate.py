@@ -146,7 +146,9 @@ def _evaluate_set(
 
 
 def _print_table(name: str, sentences: int, scores: Sequence[Score]) -> None:
+    from transformer_mt.evaluation.scores import LABELS
+
     print(f"{name} ({sentences} lines)")
     for one in scores:
-        print(f"  {one.name:8} {one.value:6.2f}  {one.signature}")
+        print(f"  {LABELS[one.name]:8} {one.value:6.2f}  {one.signature}")
     sys.stdout.flush()

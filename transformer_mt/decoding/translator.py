@@ -94,7 +94,8 @@ class Translator:
         """Take models that are in memory.
 
         Args:
-            models: on `device`, in fp32; used as they are, or copied where `decoding.precision` is another.
+            models: on `device`. Those in another precision than `decoding.precision` are copied, and each
+                call of `translate` takes up what their weights have become.
             tokenizers: of all models.
             decoding: how to search.
             device: where to compute.
@@ -102,10 +103,9 @@ class Translator:
         self.device = torch.device(device)
         self.tokenizers = tokenizers
         self.decoding = decoding
-        dtype = autocast_dtype(pick_precision(decoding.precision, self.device))
-        if dtype != torch.float32:
-            models = [copy.deepcopy(m).to(dtype) if isinstance(m, nn.Module) else m for m in models]
-        self.models = list(models)
+        dtype = _dtype(decoding, self.device)
+        self.models = [_in_dtype(model, dtype) for model in models]
+        self._originals = list(models)
         self._stepper = Stepper(
             self.models,
             bos_id=BOS_ID,
@@ -149,7 +149,8 @@ class Translator:
                     "translate together (train with tokenizer.from)"
                 )
         decoding = parse_section(overrides, first.recipe.decoding)
-        return cls([one.model for one in loaded], first.tokenizers, decoding, target)
+        dtype = _dtype(decoding, target)
+        return cls([one.model.to(dtype) for one in loaded], first.tokenizers, decoding, target)
 
     def translate(self, lines: Sequence[str], first_line: int = 1) -> list[Translation]:
         """One translation per line, in order. A blank line gives an empty text and is not shown to the model.
@@ -168,12 +169,20 @@ class Translator:
         sources = {index: [*ids, EOS_ID] for index, ids in zip(full, encoded, strict=True)}
         self._check_lengths(sources, first_line)
         results: list[Translation] = [Translation([Candidate("", 0.0, [], False)], 0)] * len(lines)
+        self._take_up_weights()
         with torch.inference_mode(), _evaluating(self.models):
             for batch in _batches(sources, self.decoding.batch_size):
                 found = self._search(batch, sources, first_line)
                 for index, hypotheses in zip(batch, found, strict=True):
                     results[index] = self._translation(hypotheses, len(sources[index]) - 1)
         return results
+
+    def _take_up_weights(self) -> None:
+        for original, model in zip(self._originals, self.models, strict=True):
+            if model is not original and isinstance(original, nn.Module) and isinstance(model, nn.Module):
+                with torch.no_grad():
+                    for theirs, ours in zip(original.parameters(), model.parameters(), strict=True):
+                        ours.copy_(theirs)
 
     def _check_lengths(self, sources: dict[int, list[int]], first_line: int) -> None:
         for index, ids in sources.items():
@@ -251,6 +260,17 @@ def _invisible_ids(tokenizers: Tokenizers) -> list[int]:
     return [
         token for token in range(NUM_SPECIAL, tokenizer.vocab_size) if is_blank(tokenizer.decode([token]))
     ]
+
+
+def _dtype(decoding: DecodingConfig, device: torch.device) -> torch.dtype:
+    return autocast_dtype(pick_precision(decoding.precision, device))
+
+
+def _in_dtype(model: Seq2SeqModel, dtype: torch.dtype) -> Seq2SeqModel:
+    """The model itself, or a copy where its weights have another dtype."""
+    if not isinstance(model, nn.Module) or all(weight.dtype == dtype for weight in model.parameters()):
+        return model
+    return copy.deepcopy(model).to(dtype)
 
 
 def _fingerprints(tokenizers: Tokenizers) -> tuple[str, str]:

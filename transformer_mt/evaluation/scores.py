@@ -24,9 +24,16 @@ _DEFAULT_TOKENIZER = "13a"
 _FALLBACK_TOKENIZER = "char"
 
 
+LABELS: dict[str, str] = {"bleu": "BLEU", "chrf": "chrF2++", "ter": "TER"}
+"""Name of a score in a recipe -> the name that papers use."""
+
+
 @dataclass(frozen=True)
 class Score:
-    """A named value from 0 to 100 (TER may be higher; lower is better there) and how it was computed."""
+    """A value and how it was computed, under its name in recipes.
+
+    Values run from 0 to 100, higher is better; TER may pass 100, and lower is better there.
+    """
 
     name: str
     value: float
@@ -67,18 +74,18 @@ def score(
     texts, streams = list(hypotheses), [list(stream) for stream in references]
     scores = []
     for metric in metrics:
-        name, scorer = _scorer(metric, tgt_lang)
+        scorer = _scorer(metric, tgt_lang)
         value = float(scorer.corpus_score(texts, streams).score)
-        scores.append(Score(name, value, str(scorer.get_signature())))
+        scores.append(Score(metric, value, str(scorer.get_signature())))
     return scores
 
 
-def _scorer(metric: Metric, tgt_lang: str) -> tuple[str, Scorer]:
+def _scorer(metric: Metric, tgt_lang: str) -> Scorer:
     if metric == "bleu":
-        return "BLEU", BLEU(tokenize=bleu_tokenizer(tgt_lang))
+        return BLEU(tokenize=bleu_tokenizer(tgt_lang))
     if metric == "chrf":
-        return "chrF2++", CHRF(word_order=2)
-    return "TER", TER()
+        return CHRF(word_order=2)
+    return TER()
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

@@ -1,0 +1,241 @@
+"""Lines in, lines out: blank lines, order, limits, precision, ensembles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from random_run import made_up_lines, random_run
+from torch import Tensor
+
+from transformer_mt.checkpoint import LoadedRun, load_run
+from transformer_mt.config import DecodingConfig
+from transformer_mt.decoding.translator import Translator, is_blank
+from transformer_mt.errors import CheckpointError, ConfigError, DataError
+from transformer_mt.model.protocol import EncoderOutput
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return random_run(tmp_path_factory.mktemp("runs") / "one")
+
+
+@pytest.fixture
+def loaded(run: Path) -> LoadedRun:
+    return load_run(run)
+
+
+def _translator(loaded: LoadedRun, **options: object) -> Translator:
+    decoding = DecodingConfig.model_validate({**loaded.recipe.decoding.model_dump(), **options})
+    return Translator([loaded.model], loaded.tokenizers, decoding)
+
+
+BLANKS = ["", " ", "\t ", "\u00a0", "\u3000\u3000", "\u200b\u2060", "\ufeff", "\x0b\x0c", "\u2028", "\x85"]
+
+
+def test_blank_lines_stay_blank_and_the_rest_in_place(loaded: LoadedRun) -> None:
+    """B006, B013, B014, B016: blank lines of every kind, alone, in a row and among others."""
+    lines = made_up_lines(7, seed=4)
+    translator = _translator(loaded)
+    alone = [translator.translate([line])[0] for line in lines]
+    mixed = [*BLANKS, lines[0], "", "", *lines[1:], "\u00a0"]
+    found = translator.translate(mixed)
+    assert [item.text == "" for item in found] == [is_blank(line) for line in mixed]
+    full = [item for line, item in zip(mixed, found, strict=True) if not is_blank(line)]
+    assert [(item.text, item.score) for item in full] == [(item.text, item.score) for item in alone]
+    assert [item.text for item in translator.translate(BLANKS)] == [""] * len(BLANKS)
+    assert translator.translate([]) == []
+    assert found[0].num_src_tokens == 0
+    assert full[0].num_src_tokens == len(loaded.tokenizers.src.encode(lines[0]))
+
+
+def test_the_model_never_sees_blank_lines(loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model shown nothing but eos invents text."""
+
+    def refuse(src_ids: Tensor, src_mask: Tensor) -> EncoderOutput:
+        raise AssertionError("the model was called")
+
+    monkeypatch.setattr(loaded.model, "encode", refuse)
+    assert [item.text for item in _translator(loaded).translate(BLANKS)] == [""] * len(BLANKS)
+
+
+@pytest.mark.parametrize(
+    ("text", "blank"), [("", True), ("\u200d\u00ad", True), ("\x00", True), ("a\u200b", False), ("。", False)]
+)
+def test_blank_means_nothing_to_see(text: str, blank: bool) -> None:
+    assert is_blank(text) is blank
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_odd_input_gets_one_visible_line_within_its_limit(loaded: LoadedRun, beam_size: int) -> None:
+    """B059, B061, B026, B036: no crash, no empty line, no special token, no line break, no more tokens than
+    allowed. The model is random: whatever it says, these hold."""
+    lines = [
+        "ok",
+        "!!!!!",
+        "http://a.b/c",
+        "ААА",
+        "😀",
+        "</s> <pad>",
+        "a\u2028b",
+        "x\x00y",
+        "\u2581",
+        "wort " * 60,
+    ]
+    translator = _translator(loaded, beam_size=beam_size, max_len_a=0.5, max_len_b=2)
+    for line, item in zip(lines, translator.translate(lines), strict=True):
+        assert not is_blank(item.text)
+        assert "\n" not in item.text
+        assert "\r" not in item.text
+        assert "⁇" not in item.text
+        assert 1 <= len(item.ids) <= max(int(0.5 * len(loaded.tokenizers.src.encode(line))) + 2, 1)
+        assert min(item.ids) >= 4
+        assert item.at_limit == (len(item.ids) == int(0.5 * item.num_src_tokens) + 2)
+
+
+def test_scores_are_log_probabilities_over_length(loaded: LoadedRun) -> None:
+    """B067, B071: the score of every hypothesis, from the teacher-forced model, eos counted. Beams whose
+    cache did not follow them would differ."""
+    lines = made_up_lines(6, seed=8)
+    for line, item in zip(
+        lines, _translator(loaded, nbest=3, length_penalty=0.8).translate(lines), strict=True
+    ):
+        src_ids = torch.tensor([[*loaded.tokenizers.src.encode(line), 3]])
+        for candidate in item.nbest:
+            inputs = torch.tensor([[2, *candidate.ids]])
+            mask = torch.ones(1, 1, 1, src_ids.size(1), dtype=torch.bool)
+            with torch.no_grad():
+                hidden = loaded.model.hidden(src_ids, mask, inputs)
+                log_probs = loaded.model.project(hidden)[0].log_softmax(-1)
+            total = log_probs.gather(1, torch.tensor([*candidate.ids, 3])[:, None]).sum()
+            length = len(candidate.ids) + 1
+            assert candidate.score == pytest.approx(float(total) / length**0.8, abs=1e-4)
+
+
+def test_a_line_too_long_for_learned_positions_is_named(tmp_path: Path) -> None:
+    """B052: said with its number and before anything is translated; what fits is translated, and no
+    translation runs past the positions."""
+    sizes = {"d_model": 32, "num_heads": 2, "d_ff": 48, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    model = {**sizes, "positions": "learned", "max_positions": 12}
+    data = {"train": "t", "valid": "v", "src_lang": "de", "tgt_lang": "en", "max_length": 12}
+    run = random_run(tmp_path / "learned", model=model, data=data)
+    translator = Translator.load(run, device="cpu", max_len_b=50)
+    assert all(len(item.ids) <= 11 for item in translator.translate(["abd", "eik lm"]))
+    with pytest.raises(DataError, match=r"line 12: has \d+ tokens with eos, .* end at 12; split the line"):
+        translator.translate(["abd", "wort " * 30, "eik"], first_line=11)
+
+
+def test_long_lines_are_translated_whole_with_sinusoidal_positions(loaded: LoadedRun) -> None:
+    """B009, B054: a line of over 1,100 tokens between short ones takes no neighbour with it."""
+    lines = ["abd eik", "wort " * 300, "lm nor"]
+    translator = _translator(loaded, beam_size=2, max_len_a=0.01, max_len_b=3)
+    found = translator.translate(lines)
+    assert found[1].num_src_tokens > 600
+    assert [item.text for item in found[::2]] == [translator.translate([line])[0].text for line in lines[::2]]
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_halved(
+    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B055: every line comes out as if there had been room; a line that does not fit alone is named."""
+    lines = made_up_lines(16, seed=2)
+    expected = [item.text for item in _translator(loaded).translate(lines)]
+    encode = loaded.model.encode
+    room = 16 * 4
+
+    def tight(src_ids: Tensor, src_mask: Tensor) -> EncoderOutput:
+        if src_ids.numel() > room:
+            raise torch.OutOfMemoryError("no room")
+        return encode(src_ids, src_mask)
+
+    monkeypatch.setattr(loaded.model, "encode", tight)
+    assert [item.text for item in _translator(loaded, batch_size=16).translate(lines)] == expected
+    room = 0
+    with pytest.raises(DataError, match=r"line 3: its \d+ tokens do not fit into the memory of the device"):
+        _translator(loaded).translate(["", "", "abd"])
+
+
+def test_the_model_is_left_in_the_mode_it_was_in(loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B128: dropout off while translating, and afterwards as before, also when translating fails."""
+    modes = []
+    encode = loaded.model.encode
+
+    def watched(src_ids: Tensor, src_mask: Tensor) -> EncoderOutput:
+        modes.append(loaded.model.training)
+        if len(modes) == 2:
+            raise KeyboardInterrupt
+        return encode(src_ids, src_mask)
+
+    monkeypatch.setattr(loaded.model, "encode", watched)
+    loaded.model.train()
+    translator = _translator(loaded)
+    translator.translate(["abd"])
+    assert loaded.model.training
+    with pytest.raises(KeyboardInterrupt):
+        translator.translate(["abd"])
+    assert loaded.model.training
+    assert modes == [False, False]
+
+
+def test_another_precision_follows_the_weights_of_a_model_in_training(loaded: LoadedRun) -> None:
+    """A bf16 copy made once would validate the weights of the first step for ever."""
+    lines = made_up_lines(5, seed=6)
+    translator = _translator(loaded, precision="bf16")
+    before = [item.text for item in translator.translate(lines)]
+    with torch.no_grad():
+        for weight in loaded.model.parameters():
+            weight.copy_(weight.flip(0))
+    after = [item.text for item in translator.translate(lines)]
+    assert after != before
+    assert after == [item.text for item in _translator(loaded, precision="bf16").translate(lines)]
+    assert all(weight.dtype == torch.float32 for weight in loaded.model.parameters())
+
+
+def test_bf16_translates_mostly_like_fp32(run: Path) -> None:
+    """The fast lane loads and runs; random weights leave texts alone comparable by their scores."""
+    lines = made_up_lines(6, seed=6)
+    plain = Translator.load(run, device="cpu").translate(lines)
+    fast = Translator.load(run, device="cpu", precision="bf16").translate(lines)
+    for one, other in zip(plain, fast, strict=True):
+        assert one.score == pytest.approx(other.score, rel=0.05)
+
+
+def test_n_best_texts_differ_though_their_tokens_spell_the_same(loaded: LoadedRun) -> None:
+    """B069: two segmentations of one text are one entry, the better."""
+    translator = _translator(loaded, beam_size=6, nbest=6, max_len_a=0.0, max_len_b=2)
+    for item in translator.translate(made_up_lines(8, seed=3)):
+        texts = [candidate.text for candidate in item.nbest]
+        assert len(set(texts)) == len(texts) > 1
+        assert [c.score for c in item.nbest] == sorted((c.score for c in item.nbest), reverse=True)
+        assert item.text == texts[0]
+
+
+def test_an_ensemble_of_a_model_with_itself_is_that_model(run: Path) -> None:
+    """And one of two models is neither; runs with different tokenizers are refused."""
+    lines = made_up_lines(6, seed=1)
+
+    def texts(*runs: Path) -> Sequence[tuple[str, float]]:
+        return [(item.text, item.score) for item in Translator.load(*runs, device="cpu").translate(lines)]
+
+    other = random_run(run.parent / "other", seed=9)
+    alone, twice = texts(run), texts(run, run)
+    assert [text for text, _ in twice] == [text for text, _ in alone]
+    assert [score for _, score in twice] == pytest.approx([score for _, score in alone], abs=1e-5)
+    assert texts(run, other) not in (texts(run), texts(other))
+    stranger = random_run(run.parent / "stranger", tokenizer_seed=2)
+    with pytest.raises(
+        CheckpointError, match="stranger: has another tokenizer than .*one; only runs with equal"
+    ):
+        Translator.load(run, stranger, device="cpu")
+
+
+def test_wrong_arguments_are_refused(run: Path, loaded: LoadedRun) -> None:
+    """One str is a sequence of characters: it would come back as one line per character."""
+    with pytest.raises(TypeError, match="takes a list of lines, but was given one str"):
+        _translator(loaded).translate("abd")
+    with pytest.raises(ConfigError, match="--beam-size: .*greater than or equal to 1"):
+        Translator.load(run, device="cpu", beam_size=0)
+    with pytest.raises(ConfigError, match="--nbest: .*must not exceed `beam_size`"):
+        Translator.load(run, device="cpu", nbest=9)
