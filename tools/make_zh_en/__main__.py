@@ -11,7 +11,7 @@ DEFAULT_OUTPUT = Path(__file__).resolve().parents[2] / "data" / "zh_en"
 
 def measure(corpus: dict[str, list[Pair]]) -> None:
     """Print sizes, lengths, word types and the difficulty of test and test_long."""
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     for split, pairs in corpus.items():
         lengths = sorted(len(pair.zh) for pair in pairs)
@@ -29,17 +29,22 @@ def measure(corpus: dict[str, list[Pair]]) -> None:
         sources, references = [pair.zh for pair in pairs], [pair.en for pair in pairs]
         neighbours = nearest_neighbour(sources, [pair.zh for pair in train], [pair.en for pair in train])
         bleu = BLEU()
+        words = bleu.corpus_score(word_by_word(sources, train), [references]).score
+        nearest = bleu.corpus_score(neighbours, [references]).score
         print(
-            f"{split}: word by word {bleu.corpus_score(word_by_word(sources, train), [references]).score:.1f} BLEU, "
-            f"nearest neighbour {bleu.corpus_score(neighbours, [references]).score:.1f} BLEU, "
+            f"{split}: word by word {words:.1f} BLEU, nearest neighbour {nearest:.1f} BLEU, "
             f"reordered {reordered_share(pairs):.1%}, signature {bleu.get_signature()}"
         )
 
 
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="python -m tools.make_zh_en", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder to write to (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.make_zh_en", description=__doc__, allow_abbrev=False
+    )
+    parser.add_argument(
+        "--output", type=Path, default=DEFAULT_OUTPUT, help="folder to write to (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=SEED, help="seed of the committed files: %(default)s")
     parser.add_argument("--measure", action="store_true", help="print statistics and write nothing")
     arguments = parser.parse_args()

@@ -17,9 +17,10 @@ Question = Literal["", "yes_no", "a_not_a", "wh"]
 class Predicate:
     """Verbs, object and modifiers of a clause.
 
-    `verbs` are (Chinese, English base form) pairs; the first is inflected. Chinese has `modifiers` (places, companions)
-    before its last verb, and `extent` (how long, how often) between verb and object; English has both after the object.
-    With a `counted` object 了 follows the verb, else it ends the clause.
+    `verbs` are (Chinese, English base form) pairs; the first is inflected. Chinese has `modifiers` (places,
+    companions) before its last verb, and `extent` (how long, how often) between verb and object; English has
+    both after the object. With a `counted` object 了 follows the verb, else it ends the clause. With a `far`
+    verb one may say the date or the year.
     """
 
     verbs: tuple[tuple[str, str], ...]
@@ -32,7 +33,7 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Aspect:
-    """How Chinese marks a tense (before the verb, after it, when negated), and the English tense with its adverb."""
+    """A tense: its Chinese marks before and after the verb and when negated, its English form and adverb."""
 
     tense: Tense
     before: str = ""
@@ -78,9 +79,13 @@ def clause(
         negative: negate it.
         time: point of time; English says it last, or first with a comma if `time_first`.
         adverb: "often", "also", …
-        question: sort of question; "wh" asks for `front`, whose Chinese stands inside the predicate or as time.
-        gap: this is a relative clause: 了 is dropped.
+        question: sort of question; "wh" has `front`, whose Chinese stands inside the predicate or as time.
+        gap: this is a relative clause.
     """
+    # A relative clause drops the 了 that would end it; the one between verb and counted object stays.
+    has_le = not (negative and aspect is PAST) and not (
+        gap and not (predicate.counted and predicate.object.zh)
+    )
     marker, auxiliary, verbs = _verbs(subject, predicate, aspect, negative, question)
     en_adverb = (aspect.adverb,) if aspect.adverb else ()
     if aspect is EXPERIENCE and negative:
@@ -88,8 +93,16 @@ def clause(
     elif aspect is EXPERIENCE and question:
         en_adverb = ("ever",)
     zh_subject = (time, subject.subject) if time_first else (subject.subject, time)
-    zh_verb, zh_end = _chinese_tail(verbs, predicate, aspect, marked=not (negative and aspect is PAST or gap))
-    chinese = (*zh_subject, adverb, marker, *_leading(verbs), *_modifiers(predicate, aspect, negative), zh_verb, zh_end)
+    zh_verb, zh_end = _chinese_tail(verbs, predicate, aspect, marked=has_le)
+    chinese = (
+        *zh_subject,
+        adverb,
+        marker,
+        *verbs[:-1],
+        *_modifiers(predicate, aspect),
+        zh_verb,
+        zh_end,
+    )
     rest = (*verbs, predicate.object, *predicate.modifiers, predicate.extent)
     if question:
         english = (front, auxiliary, subject.subject, *en_adverb, adverb, *rest, time)
@@ -124,11 +137,7 @@ def _verbs(
     return zh_only(marker), aux, [unit(zh_first, main), *rest]
 
 
-def _leading(verbs: list[Phrase]) -> list[Phrase]:
-    return verbs[:-1]
-
-
-def _modifiers(predicate: Predicate, aspect: Aspect, negative: bool) -> list[Phrase]:
+def _modifiers(predicate: Predicate, aspect: Aspect) -> list[Phrase]:
     """Modifiers as Chinese has them; 正在 before 在 takes it in: 正在图书馆."""
     modifiers = list(predicate.modifiers)
     if modifiers and aspect is PROGRESSIVE and modifiers[0].zh[0][0] == "在":
@@ -165,3 +174,16 @@ def copula(complement: Phrase, zh: str = "") -> Predicate:
 def degree(zh: str, en: str, adjective_zh: str, adjective_en: str) -> Phrase:
     """很忙, "very busy"."""
     return sequence(unit(zh, en), unit(adjective_zh, adjective_en))
+
+
+COMMA = arrange(zh=("，",), en=(",",))
+
+
+def told(phrase: Phrase) -> Phrase:
+    """A statement or a request closed with its full stop."""
+    return arrange(zh=(phrase, "。"), en=(phrase, "."))
+
+
+def asked(phrase: Phrase) -> Phrase:
+    """A question closed with its mark."""
+    return arrange(zh=(phrase, "？"), en=(phrase, "?"))

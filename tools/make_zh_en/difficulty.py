@@ -1,17 +1,18 @@
-"""How hard the corpus is: a word-by-word dictionary, the nearest training neighbour, the share of reordered pairs.
+"""How hard the corpus is: a word-by-word dictionary, the nearest training neighbour, the reordered pairs.
 
-Scope: translations without learning, to be scored by the caller. The texts come from the files; the segmentation,
-the dictionary and the alignment come from the generator.
+Scope: translations without learning, to be scored by the caller. The texts come from the files; the
+segmentation, the dictionary and the alignment come from the generator.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from .corpus import Pair
+from .phrase import english_line
 
 
 def dictionary_of(train: Sequence[Pair]) -> dict[str, str]:
-    """Chinese word -> its most frequent English translation in train; the first in the alphabet among equals."""
+    """Chinese word -> its most frequent translation in train; the first in the alphabet among equals."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in train:
         for zh, en in pair.dictionary:
@@ -43,8 +44,7 @@ def word_by_word(sources: Sequence[str], train: Sequence[Pair]) -> list[str]:
     outputs = []
     for source in sources:
         translated = (dictionary.get(word, "") for word in segment(source, lexicon))
-        text = " ".join(word for word in translated if word)
-        outputs.append(text[:1].upper() + text[1:])
+        outputs.append(english_line(word for word in translated if word))
     return outputs
 
 
@@ -52,10 +52,12 @@ def _bigrams(text: str) -> set[str]:
     return {text[index : index + 2] for index in range(len(text) - 1)}
 
 
-def nearest_neighbour(sources: Sequence[str], train_src: Sequence[str], train_tgt: Sequence[str]) -> list[str]:
-    """The target of the training source most similar to each source: Dice coefficient of character bigram sets.
+def nearest_neighbour(
+    sources: Sequence[str], train_src: Sequence[str], train_tgt: Sequence[str]
+) -> list[str]:
+    """The target of the training source most similar to each source.
 
-    The first of equals is taken.
+    Similarity is the Dice coefficient of the sets of character bigrams; the first of equals is taken.
     """
     sizes = []
     postings: dict[str, list[int]] = defaultdict(list)
@@ -70,7 +72,9 @@ def nearest_neighbour(sources: Sequence[str], train_src: Sequence[str], train_tg
         shared: Counter[int] = Counter()
         for bigram in wanted:
             shared.update(postings.get(bigram, ()))
-        best = max(shared, key=lambda index: (2 * shared[index] / (len(wanted) + sizes[index]), -index), default=0)
+        best = max(
+            shared, key=lambda index: (2 * shared[index] / (len(wanted) + sizes[index]), -index), default=0
+        )
         outputs.append(train_tgt[best])
     return outputs
 

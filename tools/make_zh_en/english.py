@@ -88,7 +88,7 @@ def _regular_past(lemma: str) -> str:
     return lemma + (lemma[-1] if lemma in DOUBLING else "") + "ed"
 
 
-def past(lemma: str) -> str:
+def past_tense(lemma: str) -> str:
     """`went` for `go`."""
     return IRREGULAR[lemma][0] if lemma in IRREGULAR else _regular_past(lemma)
 
@@ -152,7 +152,7 @@ def verb_group(
         inverted: the auxiliary will stand before the subject, so there must be one.
 
     Returns:
-        (auxiliary, rest); the auxiliary is empty where English has none. Adverbs such as "often" stand between.
+        (auxiliary, rest); the auxiliary is empty where English has none. Adverbs ("often") stand between.
     """
     lemma, _, tail = phrase.partition(" ")
     auxiliary, main = _auxiliary_and_form(lemma, tense, agreement, needs_auxiliary=negative or inverted)
@@ -178,4 +178,4 @@ def _auxiliary_and_form(
         return ("were" if agreement == "they" else "was"), ""
     if needs_auxiliary:
         return ("did" if tense is Tense.PAST else "does" if agreement == "it" else "do"), lemma
-    return "", past(lemma) if tense is Tense.PAST else present(lemma, agreement)
+    return "", past_tense(lemma) if tense is Tense.PAST else present(lemma, agreement)

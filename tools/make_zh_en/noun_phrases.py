@@ -16,8 +16,8 @@ from .times import counted
 class NounPhrase:
     """A noun phrase in subject and object form.
 
-    `pronoun` is the Chinese pronoun that may stand for it later in the sentence, empty if its gender is not known;
-    `my` is the English possessive that goes with it, empty likewise.
+    `pronoun` is the Chinese pronoun that may stand for it later in the sentence, empty if its gender is not
+    known; `my` is the English possessive that goes with it, empty likewise.
     """
 
     subject: Phrase
@@ -71,11 +71,13 @@ def named(rng: Random) -> NounPhrase:
 
 
 def relative_of(rng: Random, owner: str = "") -> NounPhrase:
-    """A relative: 我妈妈 "my mother", 小明的妈妈 "Xiaoming's mother"; of the person `owner` stands for, if given."""
+    """A relative, of `owner` if given: 我妈妈 "my mother", 小明的妈妈 "Xiaoming's mother"."""
     if not owner and rng.random() < 0.25:
         name = rng.choice(NAMES)
         kin = _kin(rng, name.gender)
-        return _third(sequence(unit(name.zh, f"{name.en}'s"), unit("的", ""), unit(kin.zh, kin.en)), kin.gender)
+        return _third(
+            sequence(unit(name.zh, f"{name.en}'s"), unit("的", ""), unit(kin.zh, kin.en)), kin.gender
+        )
     zh = owner or rng.choice(("我", "我", "你", "他", "她"))
     kin = _kin(rng, {"他": "m", "她": "f"}.get(zh, ""))
     return _third(sequence(unit(zh, PRONOUNS[zh][2]), unit(kin.zh, kin.en)), kin.gender)
@@ -176,14 +178,15 @@ def measured(
     return sequence(determiner, rest)
 
 
-def _maybe_adjective(rng: Random, noun: Noun, share: float = 0.3) -> Adjective | None:
+def maybe_adjective(rng: Random, noun: Noun, share: float = 0.4) -> Adjective | None:
+    """With the given probability, an adjective that may stand before the noun."""
     choices = attributes_of(noun)
     return rng.choice(choices) if choices and rng.random() < share else None
 
 
 def indefinite(rng: Random, noun: Noun) -> NounPhrase:
     """一本书, 三本书, 几本书, 很多书: "a book", "three books", …"""
-    adjective = _maybe_adjective(rng, noun)
+    adjective = maybe_adjective(rng, noun)
     kind = rng.random()
     if kind < 0.55:
         phrase = measured(None, noun, adjective=adjective)
@@ -191,14 +194,19 @@ def indefinite(rng: Random, noun: Noun) -> NounPhrase:
     if kind < 0.85:
         value = rng.choice((2, 2, 2, 3, 3, 4, 5))
         if noun.tags & MANY and rng.random() < 0.5:
-            value = rng.choice((6, 7, 8, 9, 10, rng.randint(11, 40)))
+            value = rng.choice((6, 7, 8, 9, 10, 11, 12, 15, 20, 30))
         phrase = measured(counted(value), noun, plural=True, adjective=adjective)
     elif kind < 0.95:
         phrase = measured(unit(*rng.choice(SEVERAL)), noun, plural=True, adjective=adjective)
     else:
-        phrase = sequence(unit("很多", "a lot of"), unit(noun.zh, noun.singular if noun.plural in "-=" else noun.plural))
+        phrase = sequence(unit("很多", "a lot of"), generic_thing(noun))
         return NounPhrase(phrase, phrase, "it" if _is_mass(noun) else "they")
     return NounPhrase(phrase, phrase, "they")
+
+
+def generic_thing(noun: Noun) -> Phrase:
+    """书 as such, "books"; 茶, "tea"."""
+    return unit(noun.zh, noun.singular if noun.plural in "-=" else noun.plural)
 
 
 def list_of_things(rng: Random, nouns: list[Noun], most: int) -> Phrase:
@@ -213,7 +221,7 @@ def list_of_things(rng: Random, nouns: list[Noun], most: int) -> Phrase:
     return sequence(*parts)
 
 
-def definite_thing(rng: Random, noun: Noun) -> NounPhrase:
+def definite_thing(rng: Random, noun: Noun, *, described: bool = True) -> NounPhrase:
     """这本书 "this book", 我的书 "my book", 那些书 "those books"."""
     kind = rng.choice(("this", "this", "my", "these" if not _is_mass(noun) else "this"))
     if kind == "my":
@@ -223,7 +231,7 @@ def definite_thing(rng: Random, noun: Noun) -> NounPhrase:
         phrase = sequence(unit(zh, en), unit(noun.zh, noun.singular if noun.plural == "=" else noun.plural))
         return NounPhrase(phrase, phrase, "they")
     zh, en = rng.choice((("这", "this"), ("那", "that")))
-    phrase = measured(unit(zh, en), noun, adjective=_maybe_adjective(rng, noun, 0.15))
+    phrase = measured(unit(zh, en), noun, adjective=maybe_adjective(rng, noun, 0.15 if described else 0))
     return NounPhrase(phrase, phrase, "it")
 
 

@@ -1,7 +1,7 @@
 """Lexicon of nouns, people, places and adjectives.
 
-Data only: tables of one entry a line, and the types that hold them. `=` as plural means the noun has only a plural
-form ("pants"), `-` that it is a mass noun ("tea"). Tags say which verbs and adjectives go with a noun.
+Data only: tables of one entry a line, and the types that hold them. `=` as plural means the noun has only a
+plural form ("pants"), `-` that it is a mass noun ("tea"). Tags say which verbs and adjectives go with a noun.
 """
 
 from typing import Literal, NamedTuple
@@ -48,12 +48,12 @@ class Place(NamedTuple):
 
 
 class Adjective(NamedTuple):
-    """An adjective; `attribute` says how it stands before a noun: bare, with 的 ("de") or not at all ("-")."""
+    """An adjective; `attribute` says how it stands before a noun: "bare", with 的 ("de"), or never ("-")."""
 
     zh: str
     en: str
     comparative: str
-    attribute: Literal["bare", "de", "-"]
+    attribute: str
     tags: frozenset[str]
 
 
@@ -204,8 +204,8 @@ _PLACES = """
 家, at home, home, home
 学校, at school, school, study sport
 图书馆, in the library, the library, study quiet
-教室, in the classroom, the classroom, study
-办公室, in the office, the office, work
+教室, in the classroom, the classroom, study inside
+办公室, in the office, the office, work inside
 公司, at the company, the company, work
 公园, in the park, the park, sport walk
 医院, at the hospital, the hospital, medical
@@ -221,10 +221,10 @@ _PLACES = """
 电影院, at the movie theater, the movie theater, film
 动物园, at the zoo, the zoo, walk
 博物馆, at the museum, the museum, walk
-体育馆, at the gym, the gym, sport
-厨房, in the kitchen, the kitchen, cook
-房间, in the room, the room, home quiet
-海边, at the seaside, the seaside, walk
+体育馆, at the gym, the gym, sport swim
+厨房, in the kitchen, the kitchen, cook inside
+房间, in the room, the room, home inside
+海边, at the seaside, the seaside, walk swim
 北京, in Beijing, Beijing, city
 上海, in Shanghai, Shanghai, city
 中国, in China, China, city
@@ -272,13 +272,21 @@ _ADJECTIVES = """
 紧张, nervous, more nervous, -, state
 """
 
-NOUNS = [Noun(*row[:5], tags=frozenset(row[5].split())) for row in rows(_NOUNS)]
-PERSONS = [Person(*row[:4], profession=row[4] == "profession") for row in rows(_PERSONS)]
+NOUNS = [
+    Noun(zh, measure, singular, plural, container, frozenset(tags.split()))
+    for zh, measure, singular, plural, container, tags in rows(_NOUNS)
+]
+PERSONS = [
+    Person(zh, measure, singular, plural, sort == "profession")
+    for zh, measure, singular, plural, sort in rows(_PERSONS)
+]
 KIN = [Named(zh, en, "m" if gender == "m" else "f") for zh, en, gender in rows(_KIN)]
 NAMES = [Named(zh, en, "m" if gender == "m" else "f") for zh, en, gender in rows(_NAMES)]
-PLACES = [Place(*row[:3], tags=frozenset(row[3].split())) for row in rows(_PLACES)]
-ATTRIBUTES: dict[str, Literal["bare", "de", "-"]] = {"bare": "bare", "de": "de", "-": "-"}
-ADJECTIVES = [Adjective(*row[:3], ATTRIBUTES[row[3]], frozenset(row[4].split())) for row in rows(_ADJECTIVES)]
+PLACES = [Place(zh, at, en, frozenset(tags.split())) for zh, at, en, tags in rows(_PLACES)]
+ADJECTIVES = [
+    Adjective(zh, en, comparative, attribute, frozenset(tags.split()))
+    for zh, en, comparative, attribute, tags in rows(_ADJECTIVES)
+]
 
 
 def nouns_with(tag: str) -> list[Noun]:

@@ -3,13 +3,14 @@
 Scope: concatenation and rendering. Knows no word of either language.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from random import Random
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A pair of word sequences that translate each other; compared by identity, so that each use is one link."""
+    """Word sequences that translate each other; compared by identity, so that each use is one link."""
 
     zh: tuple[str, ...]
     en: str
@@ -28,6 +29,8 @@ class Phrase:
 
 EMPTY = Phrase()
 Part = Phrase | str
+Builder = Callable[[Random], Phrase]
+"""What draws a phrase."""
 
 
 def unit(zh: str, en: str) -> Phrase:
@@ -73,11 +76,16 @@ def chinese_text(phrase: Phrase) -> str:
 
 
 def english_text(phrase: Phrase) -> str:
-    """The English sentence as one writes it: spaces, capital first letter, marks attached to the word before."""
-    text = " ".join(word for word, _ in phrase.en)
+    """The English sentence as one writes it."""
+    return english_line(word for word, _ in phrase.en)
+
+
+def english_line(words: Iterable[str]) -> str:
+    """Words and marks as one writes them: spaces, a capital first letter, no space before a mark."""
+    text = " ".join(words)
     for mark in (",", ".", "?", "!"):
         text = text.replace(" " + mark, mark)
-    return text[0].upper() + text[1:]
+    return text[:1].upper() + text[1:]
 
 
 def is_reordered(phrase: Phrase) -> bool:

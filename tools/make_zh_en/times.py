@@ -6,16 +6,51 @@ from .nouns import rows
 from .phrase import Phrase, arrange, sequence, unit
 
 DIGITS_ZH = "零一二三四五六七八九"
-SMALL_EN = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
+SMALL_EN = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
 TENS_EN = ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 IRREGULAR_ORDINALS = {1: "1st", 2: "2nd", 3: "3rd", 21: "21st", 22: "22nd", 23: "23rd", 31: "31st"}
-MONTHS = (
-    "January February March April May June July August September October November December".split()
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+WEEKDAYS = dict(
+    zip(
+        "一二三四五六日",
+        ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
+        strict=True,
+    )
 )
-WEEKDAYS = dict(zip("一二三四五六日", "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(), strict=True))
 
 # Near times suit anything one does; far times only what one remembers for months.
 _NEAR = {
@@ -49,13 +84,26 @@ _NEAR = {
 _FAR = {
     "past": "上 个 星期, last week\n上 个 月, last month\n去年, last year",
     "future": "下 个 星期, next week\n下 个 月, next month\n明年, next year",
-    "habit": "每 个 星期, every week\n每 个 月, every month\n每年, every year",
+    "habit": "每 个 星期, every week\n每 个 月, every month",
 }
 # Days that a clock time may follow (昨天下午三点), and the hours that make sense there.
 _CLOCK_DAYS = {
-    "past": "昨天 下午, yesterday afternoon\n昨天 早上, yesterday morning\n今天 早上, this morning\n昨天, yesterday",
-    "future": "明天 早上, tomorrow morning\n明天 下午, tomorrow afternoon\n明天, tomorrow",
-    "habit": "每天 早上, every morning\n每天 下午, every afternoon\n每天, every day",
+    "past": """
+昨天 下午, yesterday afternoon
+昨天 早上, yesterday morning
+今天 早上, this morning
+昨天, yesterday
+""",
+    "future": """
+明天 早上, tomorrow morning
+明天 下午, tomorrow afternoon
+明天, tomorrow
+""",
+    "habit": """
+每天 早上, every morning
+每天 下午, every afternoon
+每天, every day
+""",
 }
 _HOURS = {"早上": (6, 11), "下午": (1, 6)}
 
@@ -162,24 +210,27 @@ def long_period(rng: Random) -> Phrase:
     return sequence(counted(value), unit(zh, en + ("" if value == 1 else "s")))
 
 
-def when(rng: Random, sort: str, *, far: bool = False, exact: bool = True) -> Phrase:
+def when(rng: Random, sort: str, *, far: bool = False, near: bool = True, exact: bool = True) -> Phrase:
     """A point of time, as a phrase that English puts last.
 
     Args:
         rng: source of choices.
         sort: past, future or habit.
         far: also allow weeks, months, years and dates.
+        near: allow days and parts of days.
         exact: allow times on the clock.
     """
-    kind = rng.random()
-    if not far or kind < 0.4:
+    kind = rng.random() if near else rng.uniform(0.3, 1)
+    if not far and kind > 0.85:
+        return _some_weekday(rng, sort)
+    if not far or kind < 0.3:
         if exact and not far and kind < 0.3:
             return _clock_of_day(rng, sort)
         return _row(rng, _NEAR[sort])
-    if kind < 0.6:
+    if kind < 0.5:
         return _row(rng, _FAR[sort])
-    if sort == "habit" or kind < 0.7:
-        return weekday(rng, *{"past": ("上 个", "last"), "future": ("下 个", "next"), "habit": ("每 个", "every")}[sort])
+    if sort == "habit" or kind < 0.6:
+        return _some_weekday(rng, sort)
     if kind < 0.85:
         day = any_date(rng)
         if rng.random() < 0.5:
@@ -190,6 +241,12 @@ def when(rng: Random, sort: str, *, far: bool = False, exact: bool = True) -> Ph
         return sequence(length, unit("以前", "ago"))
     after = unit("以后", "in")
     return arrange(zh=(length, after), en=(after, length))
+
+
+def _some_weekday(rng: Random, sort: str) -> Phrase:
+    return weekday(
+        rng, *{"past": ("上 个", "last"), "future": ("下 个", "next"), "habit": ("每 个", "every")}[sort]
+    )
 
 
 def _year(sort: str) -> Phrase:

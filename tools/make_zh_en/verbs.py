@@ -1,7 +1,7 @@
 """Lexicon of verbs: set activities, transitive verbs, verbs of disposal, states.
 
-Data only. In an activity the translation of the verb depends on its object (打电话 "make a phone call", 打篮球 "play
-basketball"); `{my}` stands for the possessive of the subject.
+Data only. In an activity the translation of the verb depends on its object (打电话 "make a phone call",
+打篮球 "play basketball"); `{my}` stands for the possessive of the subject.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,10 @@ from .nouns import rows
 
 
 class Activity(NamedTuple):
-    """A verb with its set object (either may be empty on a side), where one does it, and whether it can last."""
+    """A verb with its set object (either may be empty on a side), where one does it, and whether it can last.
+
+    `places` is the tag of the places, "-" for none, or "minor" for small acts that nobody plans or remembers.
+    """
 
     verb: str
     object: str
@@ -26,11 +29,11 @@ class Transitive(NamedTuple):
     zh: str
     en: str
     takes: str
-    event: bool
+    told: str
 
 
 class Disposal(NamedTuple):
-    """A 把/被 verb: verb, its result in Chinese, English base verb, what follows the English object, object tag."""
+    """A 把/被 verb with its result, the English verb, what follows the English object, tag of the objects."""
 
     zh: str
     en: str
@@ -50,13 +53,13 @@ _ACTIVITIES = """
 踢, 足球, play, soccer, sport, yes
 开, 车, drive, a car, -, yes
 开, 会, have, a meeting, work, yes
-开, 灯, turn on, the light, -, no
-开, 门, open, the door, -, no
+开, 灯, turn on, the light, minor, no
+开, 门, open, the door, minor, no
 开, 玩笑, tell, jokes, -, no
 开, 飞机, fly, a plane, -, yes
-关, 灯, turn off, the light, -, no
-关, 门, close, the door, -, no
-关, 窗户, close, the window, -, no
+关, 灯, turn off, the light, minor, no
+关, 门, close, the door, minor, no
+关, 窗户, close, the window, minor, no
 看, 书, read, books, study, yes
 看, 报, read, the newspaper, home, yes
 看, 电影, watch, movies, film, yes
@@ -66,11 +69,11 @@ _ACTIVITIES = """
 上, 课, have, class, study, yes
 上, 班, go, to work, -, no
 上, 网, go, online, home, yes
-上, 楼, go, upstairs, -, no
-下, 课, finish, class, -, no
-下, 班, get off, work, -, no
+上, 楼, go, upstairs, minor, no
+下, 课, finish, class, minor, no
+下, 班, get off, work, minor, no
 下, 棋, play, chess, home, yes
-下, 楼, go, downstairs, -, no
+下, 楼, go, downstairs, minor, no
 做, 饭, cook, meals, cook, yes
 做, 作业, do, {my} homework, study, yes
 做, 运动, get, exercise, sport, yes
@@ -105,7 +108,7 @@ _ACTIVITIES = """
 拉, 小提琴, play, the violin, home, yes
 玩, 游戏, play, video games, home, yes
 洗, 澡, take, a bath, home, no
-洗, 手, wash, {my} hands, -, no
+洗, 手, wash, {my} hands, minor, no
 洗, 衣服, wash, clothes, home, yes
 洗, 碗, do, the dishes, cook, no
 换, 衣服, change, clothes, home, no
@@ -119,11 +122,11 @@ _ACTIVITIES = """
 爬, 山, climb, mountains, -, yes
 过, 生日, celebrate, {my} birthday, meal, no
 睡, 觉, sleep, , home, yes
-起, 床, get up, , -, no
-游, 泳, swim, , sport, yes
+起, 床, get up, , minor, no
+游, 泳, swim, , swim, yes
 跑, 步, jog, , walk, yes
 散, 步, take, a walk, walk, no
-刷, 牙, brush, {my} teeth, -, no
+刷, 牙, brush, {my} teeth, minor, no
 打扫, 房间, clean, the room, -, yes
 休息, , rest, , home, yes
 工作, , work, , work, yes
@@ -132,38 +135,38 @@ _ACTIVITIES = """
 """
 
 _TRANSITIVES = """
-买, buy, buy, no
-卖, sell, sell, no
-看, read, read, no
-看, watch, watch, no
-看, look at, look, no
-写, write, write, no
-吃, eat, food, no
-喝, drink, drink, no
-穿, wear, clothes, no
-戴, wear, accessory, no
-画, draw, draw, no
-唱, sing, sing, no
-听, listen to, hear, no
-拍, take, shoot, no
-修, repair, repair, no
-洗, wash, wash, no
-带, bring, portable, no
-用, use, use, no
-养, keep, pet, no
-种, plant, plant, no
-问, ask, ask, no
-回答, answer, answer, no
-讲, tell, tell, no
-开, drive, drive, no
-骑, ride, ride, no
-寄, mail, mail, no
-订, reserve, reserve, no
-看见, see, see, yes
-丢, lose, lose, yes
-找到, find, find, yes
-打破, break, break, yes
-收到, receive, receive, yes
+买, buy, buy, often
+卖, sell, sell, once
+看, read, read, often
+看, watch, watch, often
+看, look at, look, often
+写, write, write, often
+吃, eat, food, often
+喝, drink, drink, often
+穿, wear, clothes, often
+戴, wear, accessory, often
+画, draw, draw, once
+唱, sing, sing, often
+听, listen to, hear, often
+拍, take, shoot, once
+修, repair, repair, once
+洗, wash, wash, often
+带, bring, portable, once
+用, use, use, often
+养, raise, pet, once
+种, plant, plant, once
+问, ask, ask, often
+回答, answer, answer, often
+讲, tell, tell, often
+开, drive, drive, often
+骑, ride, ride, often
+寄, mail, mail, often
+订, reserve, reserve, once
+看见, see, see, past
+丢, lose, lose, past
+找到, find, find, past
+打破, break, break, past
+收到, receive, receive, past
 """
 
 _PERSON_VERBS = """
@@ -209,8 +212,13 @@ _RECEIVER_DISPOSALS = """
 卖 给, sell, sell
 """
 
-ACTIVITIES = [Activity(*row[:5], lasting=row[5] == "yes") for row in rows(_ACTIVITIES)]
-TRANSITIVES = [Transitive(*row[:3], event=row[3] == "yes") for row in rows(_TRANSITIVES)]
+ACTIVITIES = [
+    Activity(verb, object_, en_verb, en_object, places, lasting == "yes")
+    for verb, object_, en_verb, en_object, places, lasting in rows(_ACTIVITIES)
+]
+TRANSITIVES = [Transitive(*row) for row in rows(_TRANSITIVES)]
 PERSON_VERBS = [(zh, en) for zh, en in rows(_PERSON_VERBS)]
-DISPOSALS = [Disposal(*row[:4], passive=row[4] == "yes") for row in rows(_DISPOSALS)]
+DISPOSALS = [
+    Disposal(zh, en, after, takes, passive == "yes") for zh, en, after, takes, passive in rows(_DISPOSALS)
+]
 RECEIVER_DISPOSALS = [(zh, en, takes) for zh, en, takes in rows(_RECEIVER_DISPOSALS)]
