@@ -78,12 +78,12 @@ def decode(
 
 @torch.inference_mode()
 @pytest.mark.parametrize(
-    ("length", "beams", "threads"), [(7, 1, 1), (7, 5, 1), (24, 1, 1), (24, 5, 1), (24, 5, 2)]
+    ("length", "beams", "threads"), [(7, 1, 1), (7, 5, 1), (24, 1, 1), (24, 5, 1), (24, 5, 2), (130, 1, 1)]
 )
 def test_neighbours_change_no_bit(length: int, beams: int, threads: int) -> None:
     """Pins arithmetic that depends on the batch: the same sentence in other rows of 64, 16, and 64 cut to 16.
 
-    Widths are those of the preset `small`, where matrix kernels choose by size.
+    Widths are those of the preset `small`, where matrix kernels choose by size; 130 takes the fused kernel.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

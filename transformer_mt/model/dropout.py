@@ -38,7 +38,7 @@ def dropout(states: Tensor, rate: float, training: bool) -> Tensor:
 def random_bytes(count: int) -> Tensor:
     """(count,) uint8, uniform over 0 … 255, from torch's default generator.
 
-    The draw names its full range: by default `random_` leaves the sign bit 0, and every eighth byte below 128.
+    The draw names its full range: by default `random_` leaves the sign bit 0, every eighth byte below 128.
     """
     draws = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     return draws.view(torch.uint8)[:count]

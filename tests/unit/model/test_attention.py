@@ -86,11 +86,13 @@ def test_dropout_acts_on_the_weights() -> None:
     assert torch.equal(module(states), module(states))
 
 
-def test_the_choice_follows_length_alone_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_never_follows_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pins a choice that depends on the batch, which would let neighbours change a line."""
-    short, long = torch.empty(64, 8, 40, 4), torch.empty(1, 1, 512, 4)
-    assert not prefers_fused(short, short)
-    assert prefers_fused(long, long)
+    short, long = torch.empty(64, 8, 40, 4), torch.empty(1, 1, 128, 4)
+    assert not prefers_fused(short, short, 0.0)
+    assert prefers_fused(long, long, 0.0)
+    assert not prefers_fused(long, long, 0.1)
+    assert not prefers_fused(long.bfloat16(), long.bfloat16(), 0.0)
     monkeypatch.setattr(attention_module, "FUSED_FROM", T * S)
     query, key, value = heads()
     expected = plain_attention(query, key, value, key_mask())
