@@ -14,7 +14,7 @@ ZH_REF = ["我今天去学校学习。", "他昨天买了一本旧书。", "天�
 
 
 def test_a_score_is_of_the_whole_set_and_not_a_mean() -> None:
-    """B171: corpus BLEU by hand. 7 of 8 words, 5 of 6 pairs, 3 of 4 triples, 1 of 2 fours match, lengths equal."""
+    """B171: corpus BLEU by hand: 7 of 8 words, 5 of 6 pairs, 3 of 4 triples, 1 of 2 fours; equal lengths."""
     hypotheses = ["a b c d", "e f g x"]
     references = [["a b c d", "e f g h"]]
     expected = 100 * (7 / 8 * 5 / 6 * 3 / 4 * 1 / 2) ** 0.25

@@ -1,0 +1,117 @@
+"""`evaluate` through the command: test sets of a run, and plain files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from random_run import made_up_lines, random_run
+
+from transformer_mt.cli.main import main
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.evaluation.scores import score
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run whose data.root holds two test sets of 5 and 3 pairs and a validation set of 4."""
+    for number, (name, size) in enumerate([("test", 5), ("sets/two", 3), ("valid", 4)]):
+        _write(tmp_path / f"{name}.de", made_up_lines(size, seed=10 + number))
+        _write(tmp_path / f"{name}.en", made_up_lines(size, seed=20 + number))
+    return random_run(tmp_path / "run")
+
+
+def test_all_test_sets_of_the_recipe_are_scored_by_name(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """B173, B178: each set under its own name; texts are those of `translate`, scores those of the texts."""
+    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
+    printed = capsys.readouterr().out
+    for name, size, stem in [("test", 5, "test"), ("sets/two", 3, "sets_two")]:
+        sources = (run.parent / f"{name}.de").read_text(encoding="utf-8").split("\n")[:-1]
+        references = (run.parent / f"{name}.en").read_text(encoding="utf-8").split("\n")[:-1]
+        texts = [item.text for item in Translator.load(run, device="cpu").translate(sources)]
+        expected = score(texts, [references], ("bleu", "chrf", "ter"), "en")
+        report = json.loads((run / "evaluation" / f"{stem}.json").read_text(encoding="utf-8"))
+        assert (run / "evaluation" / f"{stem}.txt").read_bytes().decode().split("\n")[:-1] == texts
+        assert [one["value"] for one in report["scores"]] == [one.value for one in expected]
+        assert [one["signature"] for one in report["scores"]] == [one.signature for one in expected]
+        assert (report["set"], report["sentences"], report["step"]) == (name, size, 20)
+        assert report["checkpoint"] == "step_00000020"
+        assert report["decoding"]["beam_size"] == 3
+        assert report["sentences_per_second"] == pytest.approx(size / report["seconds"], rel=0.05)
+        assert f"{name} ({size} lines)\n  BLEU " in printed
+        assert all(f"{one.value:6.2f}  {one.signature}" in printed for one in expected)
+    assert printed.count("chrF2++") == printed.count("TER ") == 2
+
+
+def test_one_set_and_decoding_flags_can_be_chosen(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`valid` is a set too; flags override the recipe and are told in the report."""
+    assert main(["evaluate", str(run), "--test", "valid", "--beam-size", "1", "--device", "cpu"]) == 0
+    report = json.loads((run / "evaluation" / "valid.json").read_text(encoding="utf-8"))
+    assert report["decoding"]["beam_size"] == 1
+    assert [path.name for path in sorted((run / "evaluation").iterdir())] == ["valid.json", "valid.txt"]
+    assert main(["evaluate", str(run), "--test", "tset"]) == 2
+    assert "--test tset: this run's recipe has test, sets/two, valid" in capsys.readouterr().err
+
+
+def test_unequal_or_missing_test_files_end_it_before_translating(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B167, B165: both counts, code 3, and no time spent on the set before."""
+    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("translated before all was read"))
+    _write(run.parent / "sets" / "two.en", ["one", "two"])
+    assert main(["evaluate", str(run), "--device", "cpu"]) == 3
+    error = capsys.readouterr().err
+    assert "3" in error
+    assert "2" in error
+    (run.parent / "sets" / "two.en").unlink()
+    assert main(["evaluate", str(run), "--device", "cpu"]) == 3
+    assert "two" in capsys.readouterr().err
+
+
+def test_plain_files_are_scored_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """B176: characters that other programs take for line ends do not misalign; two reference streams."""
+    _write(tmp_path / "hyp", ["a b c d e", "f\x0c g h i", "猫"])
+    _write(tmp_path / "ref1", ["a b\u2028 c d e", "f g h i", "x"])
+    _write(tmp_path / "ref2", ["q", "r", "猫"])
+    files = ["--hyp", str(tmp_path / "hyp"), "--ref", str(tmp_path / "ref1"), str(tmp_path / "ref2")]
+    assert main(["evaluate", *files, "--lang", "en"]) == 0
+    printed = capsys.readouterr().out
+    assert "(3 lines)" in printed
+    assert "  BLEU     100.00  nrefs:2|" in printed
+    _write(tmp_path / "ref2", ["q", "r"])
+    assert main(["evaluate", *files, "--lang", "en"]) == 3
+    assert "3 hypotheses but 2 references in stream 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a run directory, or --hyp FILE --ref FILE --lang LANGUAGE"),
+        (["--hyp", "h", "--ref", "r"], "but --lang is missing"),
+        (["--ref", "r", "--lang", "en"], "but --hyp is missing"),
+        (
+            ["run", "--hyp", "h", "--ref", "r", "--lang", "en"],
+            "give either a run, or --hyp, --ref and --lang",
+        ),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_without_test_sets_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = {"root": str(tmp_path), "train": "t", "valid": "v", "src_lang": "de", "tgt_lang": "en"}
+    run = random_run(tmp_path / "run", data=data)
+    assert main(["evaluate", str(run)]) == 2
+    assert "names no data.test; use --test valid" in capsys.readouterr().err
