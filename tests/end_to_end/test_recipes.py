@@ -101,6 +101,7 @@ def test_a_recipe_trains_two_updates(
     recipe = REPOSITORY / "recipes" / name / "transformer.yaml"
     done = cli("train", recipe, *TINY, *source, f"run_dir={run}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
     assert (run / "checkpoints" / "step_00000002" / "manifest.json").is_file()
     lines = cli("translate", run, "--checkpoint", "latest", stdin="ein Haus\n\nzwei\n", cwd=tmp_path)
     assert (lines.returncode, lines.stdout.count("\n")) == (0, 3), lines.stderr
