@@ -99,7 +99,7 @@ def because(rng: Random) -> Phrase:
     subject, again = _swapped(*_pair(rng))
     why, so = unit("因为", "because"), unit("所以", "")
     if rng.random() < 0.3:
-        reason, result = weather(rng, subject), _refusal(rng, somebody(rng), costly=False)
+        reason, result = weather(rng, subject, may_fail=False), _refusal(rng, somebody(rng), costly=False)
     else:
         poor = rng.random() < 0.2
         reason, result = _state(rng, subject, poor=poor), _refusal(rng, again, costly=poor)
@@ -282,5 +282,11 @@ def complex_statement(rng: Random) -> Phrase:
 
 def joined(rng: Random) -> Phrase:
     """Two statements of one sentence, at least one complex: A，而且B; A，但是B."""
-    joint = unit(*rng.choice((("而且", "and"), ("而且", "and"), ("但是", "but"))))
-    return sequence(complex_statement(rng), COMMA, joint, rng.choice((complex_statement, statement))(rng))
+    first, second = complex_statement(rng), rng.choice((complex_statement, statement))(rng)
+    return add(rng, first, second)
+
+
+def add(rng: Random, first: Phrase, second: Phrase) -> Phrase:
+    """Join two statements by "and" or "but", the latter at most once in a sentence."""
+    contrary = rng.random() < 0.4 and not any(word == "但是" for word, _ in (*first.zh, *second.zh))
+    return sequence(first, COMMA, unit("但是", "but") if contrary else unit("而且", "and"), second)

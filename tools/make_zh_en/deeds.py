@@ -11,8 +11,23 @@ from .clauses import Predicate, clause
 from .noun_phrases import NounPhrase, maybe_adjective, measured, pronoun
 from .nouns import nouns_with
 from .phrase import EMPTY, Phrase, unit
-from .predicates import FREQUENCY, WHOLE_DAYS, WISHES, activity, doing, habitual, how_long, transitive, wished
+from .predicates import (
+    FREQUENCY,
+    WHOLE_DAYS,
+    WISHES,
+    activity,
+    bare_activity,
+    doing,
+    habitual,
+    how_long,
+    transitive,
+    wished,
+)
 from .times import when
+from .verbs import ACTIVITIES
+
+# What one has "just" done: 刚起床.
+MOMENTARY = [a for a in ACTIVITIES if a.places == "minor" and a.verb in "起上下开关"]
 
 
 def _time_and_order(rng: Random, sort: str, predicate: Predicate) -> tuple[Phrase, bool]:
@@ -81,7 +96,7 @@ def experience(rng: Random, subject: NounPhrase) -> Phrase:
 def already(rng: Random, subject: NounPhrase) -> Phrase:
     """他已经…了, 他刚…."""
     if rng.random() < 0.3:
-        return clause(subject, activity(rng, subject, simple=True, minor=True), c.JUST)
+        return clause(subject, bare_activity(rng.choice(MOMENTARY), subject.my), c.JUST)
     predicate = replace(doing(rng, subject, past=True, minor=True), extent=EMPTY)
     return clause(subject, predicate, c.ALREADY)
 

@@ -69,7 +69,7 @@ def location(rng: Random, subject: NounPhrase) -> Phrase:
     return clause(thing, copula(place, "在"), c.HABIT)
 
 
-def weather(rng: Random, subject: NounPhrase) -> Phrase:
+def weather(rng: Random, subject: NounPhrase, *, may_fail: bool = True) -> Phrase:
     """昨天下雨了, 明天会下雪, 外面正在下雨."""
     it = NounPhrase(unit("", "it"), unit("", "it"), "it")
     sort, aspect = rng.choice((("past", c.PAST), ("future", c.FUTURE), ("", c.PROGRESSIVE)))
@@ -79,7 +79,7 @@ def weather(rng: Random, subject: NounPhrase) -> Phrase:
         outside = unit("外面", "outside")
         body = clause(it, predicate, aspect)
         return arrange(zh=(outside, body), en=(body, outside))
-    negative = rng.random() < 0.2
+    negative = may_fail and rng.random() < 0.2
     city = rng.choice([place for place in PLACES if "city" in place.tags])
     where = unit(city.zh, city.at) if rng.random() < 0.6 else EMPTY
     body = clause(it, predicate, aspect, negative=negative, time=when(rng, sort))

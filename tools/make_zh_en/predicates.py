@@ -24,7 +24,7 @@ from .times import counted, period
 from .verbs import ACTIVITIES, PERSON_VERBS, TRANSITIVES, Activity
 
 # What one remembers for months, so that dates and years go with it.
-FAR_VERBS = {"买", "卖", "写", "修", "丢", "认识", "遇到", "拜访", "帮助", "种", "旅行"}
+FAR_VERBS = {"买", "卖", "写", "修", "丢", "见", "遇到", "拜访", "帮助", "种", "旅行"}
 ONE_AT_A_TIME = {"穿", "戴", "开", "骑", "用", "养", "带"}
 WHOLE_DAYS = {"旅行"}
 WISHES = (("想", "want to"), ("喜欢", "like to"), ("打算", "plan to"), ("需要", "need to"))
@@ -170,10 +170,10 @@ def buying_for(rng: Random) -> Predicate:
     return Predicate((("买", "buy"),), object_, (for_,), counted=True, far=True)
 
 
-def with_person(rng: Random) -> Predicate:
+def with_person(rng: Random, *, past: bool = False) -> Predicate:
     """A verb whose object is a person."""
-    zh, en = rng.choice(PERSON_VERBS)
-    return Predicate(((zh, en),), other_person(rng).object, counted=True, far=zh in FAR_VERBS)
+    verb = rng.choice([verb for verb in PERSON_VERBS if past or verb.told != "past"])
+    return Predicate(((verb.zh, verb.en),), other_person(rng).object, counted=True, far=verb.zh in FAR_VERBS)
 
 
 def going(rng: Random, subject: NounPhrase) -> Predicate:
@@ -184,8 +184,8 @@ def going(rng: Random, subject: NounPhrase) -> Predicate:
             a for a in ACTIVITIES if a.places in place.tags and (subject.my or "{my}" not in a.en_object)
         ]
         if choices and place.zh != "家":
-            doing = bare_activity(rng.choice(choices), subject.my)
-            return with_verb(doing, ("去", "go to"), (place.zh, f"{place.en} to"))
+            deed = replace(bare_activity(rng.choice(choices), subject.my), far="city" in place.tags)
+            return with_verb(deed, ("去", "go to"), (place.zh, f"{place.en} to"))
     return going_to(rng, place)
 
 
@@ -205,7 +205,7 @@ def doing(rng: Random, subject: NounPhrase, *, past: bool = False, minor: bool =
     if kind < 0.7:
         return transitive(rng, past=past)
     if kind < 0.79:
-        return with_person(rng)
+        return with_person(rng, past=past)
     if kind < 0.81:
         return transitive(rng, listed=2, past=past)
     if kind < 0.9:

@@ -56,7 +56,7 @@ def _quality(rng: Random, adjective: Adjective) -> tuple[Predicate, bool]:
     """A predicate of quality and whether it is to be negated."""
     kind = rng.random()
     word = unit(adjective.zh, adjective.en)
-    if kind < 0.2:
+    if kind < 0.2 and not adjective.zh.startswith("有"):
         return copula(word), True
     if kind < 0.3:
         too = unit("太", "too")

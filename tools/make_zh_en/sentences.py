@@ -5,9 +5,9 @@ Scope: from a source of choices to a finished pair with its final mark.
 
 from random import Random
 
-from .clauses import COMMA, told
-from .complex import complex_statement, joined, story, thinking
-from .phrase import Phrase, sequence, unit
+from .clauses import told
+from .complex import add, complex_statement, joined, story, thinking
+from .phrase import Phrase
 from .questions import QUESTIONS, request
 from .statements import statement
 
@@ -36,7 +36,7 @@ def sentence(rng: Random) -> Phrase:
         return rng.choices(list(QUESTIONS), weights=list(QUESTIONS.values()))[0](rng)
     if kind < 0.68:
         return request(rng)
-    if kind < 0.76:
+    if kind < 0.74:
         return told(complex_statement(rng))
     return told(extended(rng))
 
@@ -44,10 +44,10 @@ def sentence(rng: Random) -> Phrase:
 def long_sentence(rng: Random) -> Phrase:
     """A sentence of the same grammar with more embedding and more clauses."""
     kind = rng.random()
-    if kind < 0.3:
+    if kind < 0.2:
         return told(story(rng, rng.randint(4, 5)))
-    if kind < 0.55:
+    if kind < 0.5:
         return told(thinking(rng, joined(rng)))
     if kind < 0.8:
         return told(joined(rng))
-    return told(sequence(joined(rng), COMMA, unit("但是", "but"), statement(rng)))
+    return told(add(rng, joined(rng), statement(rng)))

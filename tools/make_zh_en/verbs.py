@@ -170,16 +170,16 @@ _TRANSITIVES = """
 """
 
 _PERSON_VERBS = """
-认识, know
-帮助, help
-等, wait for
-看见, see
-遇到, run into
-邀请, invite
-感谢, thank
-照顾, take care of
-批评, criticize
-拜访, visit
+见, meet, once
+帮助, help, once
+等, wait for, once
+看见, see, past
+遇到, run into, past
+邀请, invite, once
+感谢, thank, once
+照顾, take care of, once
+批评, criticize, once
+拜访, visit, once
 """
 
 _DISPOSALS = """
@@ -217,7 +217,7 @@ ACTIVITIES = [
     for verb, object_, en_verb, en_object, places, lasting in rows(_ACTIVITIES)
 ]
 TRANSITIVES = [Transitive(*row) for row in rows(_TRANSITIVES)]
-PERSON_VERBS = [(zh, en) for zh, en in rows(_PERSON_VERBS)]
+PERSON_VERBS = [Transitive(zh, en, "person", told) for zh, en, told in rows(_PERSON_VERBS)]
 DISPOSALS = [
     Disposal(zh, en, after, takes, passive == "yes") for zh, en, after, takes, passive in rows(_DISPOSALS)
 ]
