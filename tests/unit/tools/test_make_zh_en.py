@@ -222,7 +222,7 @@ def test_verb_is_translated_by_its_object() -> None:
         options.setdefault(activity.verb, set()).add(activity.en_verb)
     ambiguous = {verb: len(words) for verb, words in options.items()}
     assert ambiguous["打"] >= 4 and ambiguous["开"] >= 4 and ambiguous["看"] >= 3 and ambiguous["上"] >= 2
-    assert len({en for zh, en in PERSON_VERBS}) == len(PERSON_VERBS)
+    assert len({verb.en for verb in PERSON_VERBS}) == len(PERSON_VERBS)
 
 
 def _pair(zh: str, en: str, dictionary: tuple[tuple[str, str], ...]) -> Pair:
