@@ -63,11 +63,11 @@ def test_cached_equals_full(variant: str, beams: int) -> None:
 def decode(
     transformer: Transformer, src: Tensor, tokens: Tensor, moves: Tensor, keep: Tensor | None
 ) -> Tensor:
-    """Hidden states (steps, B, K, D) of 20 steps with given tokens; after 7 steps only `keep` stays."""
+    """Hidden states (steps, B, K, D) for given tokens (steps, B, K); after a third of them only `keep` stays."""
     state = transformer.start(transformer.encode(src, padding_mask(src, 0)), tokens.size(2))
     results = []
-    for step in range(20):
-        if step == 7 and keep is not None:
+    for step in range(len(tokens)):
+        if step == len(moves) // 3 and keep is not None:
             state, tokens, moves = state.keep(keep), tokens[:, keep], moves[:, keep]
             results = [hidden[keep] for hidden in results]
         hidden, state = transformer.decode_step(tokens[step], state)
@@ -78,9 +78,10 @@ def decode(
 
 @torch.inference_mode()
 @pytest.mark.parametrize(
-    ("length", "beams", "threads"), [(7, 1, 1), (7, 5, 1), (24, 1, 1), (24, 5, 1), (24, 5, 2), (130, 1, 1)]
+    ("length", "beams", "steps", "threads"),
+    [(7, 1, 20, 1), (7, 5, 20, 1), (24, 1, 20, 1), (24, 5, 20, 1), (24, 5, 4, 2), (130, 1, 4, 1)],
 )
-def test_neighbours_change_no_bit(length: int, beams: int, threads: int) -> None:
+def test_neighbours_change_no_bit(length: int, beams: int, steps: int, threads: int) -> None:
     """Pins arithmetic that depends on the batch: the same sentence in other rows of 64, 16, and 64 cut to 16.
 
     Widths are those of the preset `small`, where matrix kernels choose by size; 130 takes the fused kernel.
@@ -92,8 +93,8 @@ def test_neighbours_change_no_bit(length: int, beams: int, threads: int) -> None
         src = torch.randint(4, VOCAB, (64, length))
         for row in range(64):
             src[row, length - row % 4 :] = 0
-        tokens = torch.randint(4, VOCAB, (20, 64, beams))
-        moves = torch.randint(0, beams, (20, 64, beams))
+        tokens = torch.randint(4, VOCAB, (steps, 64, beams))
+        moves = torch.randint(0, beams, (steps, 64, beams))
         rows = torch.randperm(64)[:16]
         large = decode(transformer, src, tokens, moves, None)[:, rows]
         small = decode(transformer, src[rows], tokens[:, rows], moves[:, rows], None)
