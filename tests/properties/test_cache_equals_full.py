@@ -63,7 +63,7 @@ def test_cached_equals_full(variant: str, beams: int) -> None:
 def decode(
     transformer: Transformer, src: Tensor, tokens: Tensor, moves: Tensor, keep: Tensor | None
 ) -> Tensor:
-    """Hidden states (steps, B, K, D) for given tokens (steps, B, K); after a third of them only `keep` stays."""
+    """Hidden states (steps, B, K, D) of given tokens (steps, B, K); after a third only `keep` stays."""
     state = transformer.start(transformer.encode(src, padding_mask(src, 0)), tokens.size(2))
     results = []
     for step in range(len(tokens)):
