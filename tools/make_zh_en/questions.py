@@ -86,17 +86,14 @@ def a_not_a(rng: Random) -> Phrase:
     )
 
 
-def _asked_deed(
-    rng: Random, subject: NounPhrase, predicate: Predicate, front: Phrase, time: Phrase = EMPTY
-) -> Phrase:
+def _asked_deed(rng: Random, subject: NounPhrase, predicate: Predicate, front: Phrase) -> Phrase:
     """A wh-question in a tense the Chinese shows."""
     kind = rng.random()
     if kind < 0.4:
         predicate = c.with_verb(predicate, rng.choice(PURPOSES))
-        return asked(clause(subject, predicate, c.HABIT, time=time, question="wh", front=front))
+        return asked(clause(subject, predicate, c.HABIT, question="wh", front=front))
     sort, aspect = ("past", c.PAST) if kind < 0.75 else ("future", c.FUTURE)
-    day = when(rng, sort) if not time.zh else time
-    return asked(clause(subject, predicate, aspect, time=day, question="wh", front=front))
+    return asked(clause(subject, predicate, aspect, time=when(rng, sort), question="wh", front=front))
 
 
 def what(rng: Random) -> Phrase:

@@ -109,10 +109,10 @@ _HOURS = {"早上": (6, 11), "下午": (1, 6)}
 
 
 def number_zh(value: int) -> str:
-    """The Chinese numeral for 1..9999, words divided by spaces; before a measure word see `counted`."""
+    """The Chinese numeral for 1..999, words divided by spaces; before a measure word see `counted`."""
     words: list[str] = []
     pending_zero = False
-    for size, name in ((1000, "千"), (100, "百"), (10, "十"), (1, "")):
+    for size, name in ((100, "百"), (10, "十"), (1, "")):
         digit = value // size % 10
         if digit == 0:
             pending_zero = bool(words)
@@ -121,18 +121,14 @@ def number_zh(value: int) -> str:
             words.append("零")
             pending_zero = False
         if not (size == 10 and digit == 1 and not words):
-            words.append("两" if size >= 100 and digit == 2 else DIGITS_ZH[digit])
+            words.append("两" if size == 100 and digit == 2 else DIGITS_ZH[digit])
         if name:
             words.append(name)
     return " ".join(words)
 
 
 def number_en(value: int) -> str:
-    """The English numeral for 1..9999."""
-    if value >= 1000:
-        rest = value % 1000
-        joint = "" if not rest else " and " if rest < 100 else " "
-        return f"{number_en(value // 1000)} thousand{joint}{number_en(rest) if rest else ''}"
+    """The English numeral for 1..999."""
     if value >= 100:
         rest = value % 100
         return f"{number_en(value // 100)} hundred" + (f" and {number_en(rest)}" if rest else "")
