@@ -118,7 +118,8 @@ class Stepper:
             visible: (B, K) visible tokens of every beam so far.
             room: (B,) tokens that may still come before eos.
         """
-        logits[..., self.banned] = _NEVER
+        for token in self.banned:
+            logits[..., token] = _NEVER
         missing = self.min_length - visible
         logits[..., self.eos_id].masked_fill_(missing > 0, _NEVER)
         pressed = (missing > 0) & (missing >= room.unsqueeze(-1))  # (B, K): only visible tokens from here on
