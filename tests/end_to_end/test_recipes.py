@@ -103,5 +103,6 @@ def test_a_recipe_trains_two_updates(
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
     assert (run / "checkpoints" / "step_00000002" / "manifest.json").is_file()
+    assert (run / "tokenizer.model").is_file()
     lines = cli("translate", run, "--checkpoint", "latest", stdin="ein Haus\n\nzwei\n", cwd=tmp_path)
     assert (lines.returncode, lines.stdout.count("\n")) == (0, 3), lines.stderr

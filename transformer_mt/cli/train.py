@@ -97,6 +97,7 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
         "init_from": args.init_from,
     }
     describe(run_dir, recipe, info)
+    prepared.tokenizers.save(run_dir)
     progress = trainer.progress
     if trainer.finished:
         print(
