@@ -132,3 +132,13 @@ def test_a_limit_of_zero_tokens_gives_only_the_empty_hypothesis() -> None:
     found = _search({(): {X: -0.1, EOS: -4.0}}, limit=0, beam_size=2)
     assert [(item.token_ids, item.at_limit) for item in found] == [([], True)]
     assert found[0].score == pytest.approx(-4.0)
+
+
+def test_the_bound_counts_the_longest_length_that_may_come() -> None:
+    """B065 with a length penalty: x eos scores -0.60 when y stands at -1.41 over two tokens; judged
+    by its length now y has lost, but it ends at -0.25 over six."""
+    script: Script = {(): {X: -0.6, Y: -1.4}, (X,): {EOS: -0.6}, (Y,) * 5: {EOS: -0.05}}
+    script |= {(Y,) * n: {Y: -0.01} for n in range(1, 5)}
+    found = _search(script, limit=6, beam_size=2, length_penalty=1.0)
+    assert found[0].token_ids == [Y] * 5
+    assert found[0].score == pytest.approx((-1.4 - 0.04 - 0.05) / 6)
