@@ -12,7 +12,7 @@ HELP = "average the weights of several checkpoints of a run"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of this verb."""
-    parser.add_argument("run", metavar="RUN", help="run directory")
+    parser.add_argument("run_dir", metavar="RUN", help="run directory")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--last", type=int, default=5, metavar="N", help="the newest N checkpoints (default: 5)"
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Write `checkpoints/averaged` and print where it is."""
     from transformer_mt.checkpoint import average, find_checkpoint, saved_steps
 
-    run_dir = Path(args.run)
+    run_dir = Path(args.run_dir)
     find_checkpoint(run_dir, "latest")
     present = saved_steps(run_dir)
     if args.last < 1:
