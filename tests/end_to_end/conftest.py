@@ -47,15 +47,15 @@ MakeTask = Callable[..., Path]
 def copy_task(tmp_path_factory: pytest.TempPathFactory) -> MakeTask:
     """copy_task(**texts) -> a recipe file whose corpus must be copied; `{old: new}` replaces recipe text."""
 
-    def make(replace: dict[str, str] | None = None, pairs: int = 600) -> Path:
+    def make(replace: dict[str, str] | None = None, pairs: int = 600, num_valid: int = 40) -> Path:
         folder = tmp_path_factory.mktemp("task")
         generator = random.Random(1)
         lines = list(
             dict.fromkeys(
-                " ".join(generator.choices(WORDS, k=generator.randint(2, 7))) for _ in range(2 * pairs)
+                " ".join(generator.choices(WORDS, k=generator.randint(2, 7))) for _ in range(2 * (pairs + num_valid))
             )
         )
-        for name, part in (("train", lines[:pairs]), ("valid", lines[pairs : pairs + 40])):
+        for name, part in (("train", lines[:pairs]), ("valid", lines[pairs : pairs + num_valid])):
             for side in ("xx", "yy"):
                 (folder / f"{name}.{side}").write_text("\n".join(part) + "\n", encoding="utf-8")
         text = TINY.format(run_dir=folder / "run")

@@ -38,13 +38,14 @@ def test_copy_task_is_learned(copy_task, capsys):
     """The whole road on a task whose answer is known: perplexity <= 1.02 and 98% of lines exact."""
     recipe = copy_task(
         {
-            "max_steps: 20": "max_steps: 700",
+            "max_steps: 20": "max_steps: 1000",
             "max_tokens: 512": "max_tokens: 1024\n  label_smoothing: 0.0\n  schedule: cosine",
             "dropout: 0.1": "dropout: 0.0",
-            "save_every: 10": "save_every: 700",
-            "validate_every: 10": "validate_every: 700",
+            "save_every: 10": "save_every: 1000",
+            "validate_every: 10": "validate_every: 1000",
         },
-        pairs=4000,
+        pairs=6000,
+        num_valid=200,
     )
     assert main(["train", str(recipe)]) == 0
     run_dir = recipe.parent / "run"

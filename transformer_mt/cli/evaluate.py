@@ -74,11 +74,14 @@ def _score_run(args: argparse.Namespace) -> int:
     sets = _chosen_sets(recipe, args.test)
     # All texts are read before anything is translated: a missing file shows at once.
     texts = {name: _read_set(sources, recipe) for name, sources in sets.items()}
+    from transformer_mt.training.model_card import write_model_card
+
     translator = load_translator(args)
     for name, pairs in texts.items():
         _evaluate_set(
             name, pairs, recipe=recipe, translator=translator, folder=folder, run=Path(args.run_dir)
         )
+    write_model_card(Path(args.run_dir))
     return EXIT_OK
 
 

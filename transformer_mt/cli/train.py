@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace) -> int:
-    from transformer_mt.checkpoint import newest_valid, read_json
+    from transformer_mt.checkpoint import newest_valid
     from transformer_mt.runtime.device import peak_memory
     from transformer_mt.training.logbook import Logbook
     from transformer_mt.training.model_card import write_model_card
@@ -112,15 +112,15 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
             trainer.train(logbook)
         except Interrupted as stop:
             return stop.exit_code
-    best = read_json(run_dir / "best.json")
-    if best:
-        cost = {
-            "steps": progress.step,
-            "target_tokens": progress.tokens,
-            "seconds": progress.seconds,
-            "peak_gib": peak_memory(device) / 2**30,
-        }
-        write_model_card(run_dir, recipe, read_json(run_dir / "run.json") or info, best, cost)
+    info["cost"] = {
+        "steps": progress.step,
+        "target_tokens": progress.tokens,
+        "seconds": progress.seconds,
+        "peak_gib": peak_memory(device) / 2**30,
+    }
+    info["signatures"] = trainer.validation.signatures
+    describe(run_dir, recipe, info)
+    write_model_card(run_dir)
     return EXIT_OK
 
 
@@ -207,13 +207,16 @@ def _validation_set(
     sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
     translator = Translator([model], prepared.tokenizers, recipe.decoding, device)
 
+    signatures: dict[str, str] = {}
+
     def translate() -> tuple[list[str], dict[str, float]]:
         translations = [translation.text for translation in translator.translate(sources)]
         scores = score(translations, [references], ("bleu", "chrf"), recipe.data.tgt_lang)
+        signatures.update({result.name: result.signature for result in scores})
         return translations, {result.name: result.value for result in scores}
 
     batches = [make_batch([valid.ids(int(i)) for i in indices], indices=indices) for indices in order]
-    return ValidationSet(batches, pairs, translate)
+    return ValidationSet(batches, pairs, translate, signatures)
 
 
 def _pictures(

@@ -1,62 +1,77 @@
-"""README.md of a run directory: what the model is, how it was made, how well it translates, what it cost."""
+"""README.md of a run directory: what the model is, how it was made, how well it translates, what it cost.
+
+Made from the files of the run directory alone, so it can be written again whenever one of them is new.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.checkpoint import read_json
 from transformer_mt.config import Recipe
+from transformer_mt.recipe import load_recipe
 
 
-def write_model_card(
-    run_dir: Path,
-    recipe: Recipe,
-    info: Mapping[str, Any],
-    validation: Mapping[str, Any],
-    cost: Mapping[str, Any],
-) -> None:
-    """Write the card.
-
-    Args:
-        info: the run's run.json.
-        validation: the best validation: step, metric, value, and the signature of the score if it has one.
-        cost: steps, target_tokens, seconds, peak_gib.
-    """
-    model, data = recipe.model, recipe.data
-    text = f"""\
-# {run_dir.name}: {data.src_lang} to {data.tgt_lang}
-
-A {model.architecture} of {info["parameters"]:,} parameters (d_model {model.d_model}, {model.num_heads} heads,
-d_ff {model.d_ff}, {model.num_encoder_layers} + {model.num_decoder_layers} layers), trained by transformer-mt
-{info["transformer_mt"]}.
-
-## Data
-Training text: {", ".join(data.train)}; {info["training_pairs"]:,} pairs after checks (fingerprint
-`{info["data_fingerprint"][:16]}`). Its licence governs what this model may be used for.
-
-## Command
-```sh
-{info["command"]}
-```
-
-## Scores
-Best validation {validation["metric"]} {validation["value"]:.2f} at step {validation["step"]}, beam
-{recipe.decoding.beam_size}{_signature(validation)}. Test scores: `evaluation/*.json`, written by
-`transformer-mt evaluate {run_dir}`.
-
-## Cost
-{cost["steps"]:,} updates on {cost["target_tokens"]:,} target tokens in {cost["seconds"] / 60:.1f} minutes,
-validation included ({info["machine"]}, {info["threads"]} threads, {recipe.training.precision}, torch
-{info["torch"]}); peak memory {cost["peak_gib"]:.2f} GiB.
-
-## Use
-```sh
-echo "…" | transformer-mt translate {run_dir}
-```
-"""
-    (run_dir / "README.md").write_text(text, encoding="utf-8")
+def write_model_card(run_dir: Path) -> None:
+    """Write the card of a run that has been trained and validated."""
+    info, best = read_json(run_dir / "run.json"), read_json(run_dir / "best.json")
+    if info is None or best is None or "cost" not in info:
+        return  # not a run directory, or training has not come to an end yet
+    recipe = load_recipe(run_dir / "config.yaml")
+    text = "\n\n".join(
+        [
+            _model(run_dir.name, recipe, info),
+            _data(recipe, info),
+            f"## Command\n```sh\n{info['command']}\n```",
+            _scores(run_dir, recipe, info, best),
+            _cost(recipe, info),
+            f'## Use\n```sh\necho "…" | transformer-mt translate {run_dir}\n```',
+        ]
+    )
+    (run_dir / "README.md").write_text(text + "\n", encoding="utf-8")
 
 
-def _signature(validation: Mapping[str, Any]) -> str:
-    return f", signature `{validation['signature']}`" if validation.get("signature") else ""
+def _model(name: str, recipe: Recipe, info: dict[str, Any]) -> str:
+    model = recipe.model
+    return (
+        f"# {name}: {recipe.data.src_lang} to {recipe.data.tgt_lang}\n\n"
+        f"A {model.architecture} of {info['parameters']:,} parameters (d_model {model.d_model}, "
+        f"{model.num_heads} heads, d_ff {model.d_ff}, {model.num_encoder_layers} + "
+        f"{model.num_decoder_layers} layers), trained by transformer-mt {info['transformer_mt']}."
+    )
+
+
+def _data(recipe: Recipe, info: dict[str, Any]) -> str:
+    return (
+        f"## Data\n{', '.join(recipe.data.train)}: {info['training_pairs']:,} pairs after checks "
+        f"(fingerprint `{info['data_fingerprint'][:16]}`). Their licence governs what this model may be used for."
+    )
+
+
+def _scores(run_dir: Path, recipe: Recipe, info: dict[str, Any], best: dict[str, Any]) -> str:
+    signature = info["signatures"].get(best["metric"], "nats per token")
+    lines = [
+        f"## Scores\nBeam {recipe.decoding.beam_size}, on raw text.\n",
+        "| set | checkpoint | metric | value | signature |",
+        "|---|---|---|---|---|",
+        f"| validation | step {best['step']} | {best['metric']} | {best['value']:.2f} | `{signature}` |",
+    ]
+    for path in sorted((run_dir / "evaluation").glob("*.json")):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        lines += [
+            f"| {report['set']} | step {report['step']} | {score['name']} | {score['value']:.2f} "
+            f"| `{score['signature']}` |"
+            for score in report["scores"]
+        ]
+    return "\n".join(lines)
+
+
+def _cost(recipe: Recipe, info: dict[str, Any]) -> str:
+    cost = info["cost"]
+    return (
+        f"## Cost\n{cost['steps']:,} updates on {cost['target_tokens']:,} target tokens in "
+        f"{cost['seconds'] / 60:.1f} minutes, validation included ({info['machine']}, "
+        f"{info['threads']} threads, {recipe.training.precision}, torch {info['torch']}); peak memory {cost['peak_gib']:.2f} GiB."
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -58,11 +58,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class ValidationSet:
-    """Batches for the loss, raw text for people, and the caller's translator."""
+    """Batches for the loss, raw text for people, the caller's translator and the signatures of its scores."""
 
     batches: Sequence[Batch]
     pairs: Sequence[tuple[str, str]]
     translate: Translate
+    signatures: Mapping[str, str]
 
 
 class Interrupted(Exception):
