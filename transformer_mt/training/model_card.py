@@ -46,7 +46,8 @@ def _model(name: str, recipe: Recipe, info: dict[str, Any]) -> str:
 def _data(recipe: Recipe, info: dict[str, Any]) -> str:
     return (
         f"## Data\n{', '.join(recipe.data.train)}: {info['training_pairs']:,} pairs after checks "
-        f"(fingerprint `{info['data_fingerprint'][:16]}`). Their licence governs what this model may be used for."
+        f"(fingerprint `{info['data_fingerprint'][:16]}`). Their licence governs what this model "
+        "may be used for."
     )
 
 
@@ -73,5 +74,6 @@ def _cost(recipe: Recipe, info: dict[str, Any]) -> str:
     return (
         f"## Cost\n{cost['steps']:,} updates on {cost['target_tokens']:,} target tokens in "
         f"{cost['seconds'] / 60:.1f} minutes, validation included ({info['machine']}, "
-        f"{info['threads']} threads, {recipe.training.precision}, torch {info['torch']}); peak memory {cost['peak_gib']:.2f} GiB."
+        f"{info['threads']} threads, {recipe.training.precision}, torch {info['torch']}); peak memory "
+        f"{cost['peak_gib']:.2f} GiB."
     )
