@@ -95,7 +95,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 def test_a_recipe_trains_two_updates(
     source: list[str], request: pytest.FixtureRequest, cli: Cli, tmp_path: Path
 ) -> None:
-    """Pins that each recipe runs from raw text to a checkpoint that `translate` can use, at a small size."""
+    """Pins that each recipe runs from raw text to a checkpoint, at a small size."""
     name = request.node.callspec.id
     run = tmp_path / "run"
     recipe = REPOSITORY / "recipes" / name / "transformer.yaml"
@@ -104,5 +104,3 @@ def test_a_recipe_trains_two_updates(
     assert "Warning" not in done.stderr
     assert (run / "checkpoints" / "step_00000002" / "manifest.json").is_file()
     assert (run / "tokenizer.model").is_file()
-    lines = cli("translate", run, "--checkpoint", "latest", stdin="ein Haus\n\nzwei\n", cwd=tmp_path)
-    assert (lines.returncode, lines.stdout.count("\n")) == (0, 3), lines.stderr
