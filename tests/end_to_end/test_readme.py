@@ -96,6 +96,22 @@ def test_files_that_the_readme_names_exist() -> None:
     assert [name for name in links + modules if not (REPOSITORY / name).exists()] == []
 
 
+def test_links_between_pages_lead_somewhere() -> None:
+    """Pins the links of the recipes', the corpus's and the design's pages."""
+    pages = [
+        *REPOSITORY.glob("recipes/*/README.md"),
+        *REPOSITORY.glob("data/**/*.md"),
+        *REPOSITORY.glob("docs/*.md"),
+    ]
+    links = [
+        (page, link)
+        for page in pages
+        for link in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text("utf-8"))
+    ]
+    assert len(pages) > 6 and links
+    assert [str(page) for page, link in links if not (page.parent / link).exists()] == []
+
+
 @pytest.mark.slow
 def test_every_command_of_the_readme_runs(folder: Path) -> None:
     """Pins that the tour works from its first line to its last, the Python included."""
