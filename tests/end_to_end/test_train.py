@@ -133,7 +133,8 @@ def test_continuing_after_a_lost_checkpoint_rewrites_the_metrics_once(copy_task)
     assert main(["train", str(recipe)]) == 0
     run_dir = recipe.parent / "run"
     before = metrics(run_dir, "train")
-    whole = safetensors.torch.load_file(ckpt.folder_of(run_dir, 20) / "model.safetensors")
+    # Loaded from bytes: a mapped file would change under the tensors.
+    whole = safetensors.torch.load((ckpt.folder_of(run_dir, 20) / "model.safetensors").read_bytes())
     weights = ckpt.folder_of(run_dir, 20) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     assert main(["train", str(recipe)]) == 0
@@ -253,7 +254,12 @@ def test_divergence_is_caught_with_its_exit_code(copy_task, capsys, monkeypatch)
 
     recipe = copy_task()
     assert main(["train", str(recipe), "training.max_steps=10"]) == 0
-    monkeypatch.setattr(step_module, "fused_loss", lambda hidden, *rest: (hidden.sum() * float("nan"),) * 2)
+
+    def broken(hidden, *rest):
+        loss = hidden.sum() * float("nan")
+        return loss, loss.detach()
+
+    monkeypatch.setattr(step_module, "fused_loss", broken)
     assert main(["train", str(recipe), "training.max_steps=100", "training.save_every=100"]) == 4
     assert "diverged: loss or gradient was not finite in 20 updates in a row" in capsys.readouterr().err
     assert ckpt.saved_steps(recipe.parent / "run") == [10]
