@@ -96,6 +96,15 @@ def test_files_that_the_readme_names_exist() -> None:
     assert [name for name in links + modules if not (REPOSITORY / name).exists()] == []
 
 
+def test_the_design_page_names_every_module_and_no_other() -> None:
+    """Pins that the map of the package is true."""
+    text = (REPOSITORY / "docs" / "design.md").read_text(encoding="utf-8")
+    package_map = text.split("## 3.")[1].split("### Layers")[0]
+    named = set(re.findall(r"\b\w+\.py\b", package_map))
+    package = REPOSITORY / "transformer_mt"
+    assert named == {path.name for path in package.rglob("*.py") if not path.name.startswith("__")}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     """Pins the links of the recipes', the corpus's and the design's pages."""
     pages = [
