@@ -278,6 +278,6 @@ def _restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, state
             if key.startswith("optimizer.") and key.split(".", 2)[2] == name
         }
         if slots:
-            # Copies: what is read from a checkpoint is a view of its file. The step count of fused AdamW lives
-            # beside the weights, as its moments do.
+            # Copies: what is read from a checkpoint is a view of its file. The step count of fused AdamW
+            # lives beside the weights, as its moments do.
             optimizer.state[parameter] = {slot: t.clone().to(parameter.device) for slot, t in slots.items()}
