@@ -35,7 +35,6 @@ from .verbs import ACTIVITIES, TRANSITIVES
 # What one may do beside something else.
 BESIDES = {
     ("听", "音乐"),
-    ("听", "新闻"),
     ("唱", "歌"),
     ("打", "电话"),
     ("说", "中文"),

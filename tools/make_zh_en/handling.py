@@ -51,13 +51,14 @@ def _with_ba(rng: Random, subject: NounPhrase, thing: NounPhrase, predicate: Pre
     ba = zh_only(sequence(unit("把", ""), thing.object))
     predicate = c.with_modifier(predicate, ba)
     kind = rng.random()
+    time_first = thing.heavy or rng.random() < 0.15
     if kind < 0.55:
-        return clause(subject, predicate, c.PAST, time=when(rng, "past"), time_first=rng.random() < 0.15)
+        return clause(subject, predicate, c.PAST, time=when(rng, "past"), time_first=time_first)
     if kind < 0.75:
         return clause(subject, predicate, c.ALREADY)
     if kind < 0.9:
         return clause(subject, predicate, c.SHOULD, negative=rng.random() < 0.3)
-    return clause(subject, predicate, c.FUTURE, time=when(rng, "future"))
+    return clause(subject, predicate, c.FUTURE, time=when(rng, "future"), time_first=time_first)
 
 
 def passive(rng: Random, subject: NounPhrase) -> Phrase:

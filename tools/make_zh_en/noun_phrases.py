@@ -16,6 +16,7 @@ from .times import counted
 class NounPhrase:
     """A noun phrase in subject and object form.
 
+    `heavy` phrases end in a clause in English, so that a time of the main clause has to stand first.
     `pronoun` is the Chinese pronoun that may stand for it later in the sentence, empty if its gender is not
     known; `my` is the English possessive that goes with it, empty likewise.
     """
@@ -25,6 +26,7 @@ class NounPhrase:
     agreement: Agreement
     pronoun: str = ""
     my: str = ""
+    heavy: bool = False
 
 
 AGREEMENTS: dict[str, Agreement] = {"I": "I", "it": "it", "they": "they"}
@@ -257,7 +259,7 @@ def with_relative_clause(rng: Random, clause: Phrase, noun: Noun) -> NounPhrase:
     that, of = unit("那", "the"), unit("的", "that")
     number_ = (counted(value),) if value > 1 else ()
     phrase = arrange(zh=(clause, of, that, *number_, rest), en=(that, *number_, rest, of, clause))
-    return NounPhrase(phrase, phrase, "they" if value > 1 else "it")
+    return NounPhrase(phrase, phrase, "they" if value > 1 else "it", heavy=True)
 
 
 def person_with_relative_clause(clause: Phrase, person: Person) -> NounPhrase:

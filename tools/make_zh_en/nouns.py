@@ -69,8 +69,6 @@ _NOUNS = """
 杂志, 本, magazine, magazines, -, read buy text
 报纸, 份, newspaper, newspapers, -, read buy
 信, 封, letter, letters, -, read write receive mail
-报告, 份, report, reports, -, read write text
-文章, 篇, article, articles, -, read write text
 故事, 个, story, stories, -, tell write text
 问题, 个, question, questions, -, ask answer problem
 照片, 张, photo, photos, -, shoot look receive mail
@@ -80,18 +78,14 @@ _NOUNS = """
 桌子, 张, table, tables, -, buy big
 床, 张, bed, beds, -, buy soft big
 椅子, 把, chair, chairs, -, buy repair soft
-沙发, 个, sofa, sofas, -, buy soft big
 伞, 把, umbrella, umbrellas, -, buy lose portable
 钥匙, 把, key, keys, -, lose find
-刀, 把, knife, knives, -, use buy wash
 笔, 支, pen, pens, -, use buy portable
 衬衫, 件, shirt, shirts, -, clothes buy wash colored
 毛衣, 件, sweater, sweaters, -, clothes buy wash colored
 大衣, 件, coat, coats, -, clothes buy wash colored
 裤子, 条, pants, =, pair, clothes buy wash colored
 裙子, 条, skirt, skirts, -, clothes buy wash colored pretty
-围巾, 条, scarf, scarves, -, accessory buy wash colored
-领带, 条, tie, ties, -, accessory buy colored
 鞋, 双, shoes, =, pair, clothes buy wash colored
 手套, 双, gloves, =, pair, accessory buy lose wash
 眼镜, 副, glasses, =, pair, accessory buy lose find
@@ -100,30 +94,23 @@ _NOUNS = """
 狗, 只, dog, dogs, -, pet animal see
 猫, 只, cat, cats, -, pet animal see
 鸟, 只, bird, birds, -, pet animal draw see
-兔子, 只, rabbit, rabbits, -, pet animal draw see
 鱼, 条, fish, fish, -, pet dish draw
 马, 匹, horse, horses, -, ride draw see animal
 牛, 头, cow, cows, -, draw see
-羊, 只, sheep, sheep, -, draw see
 车, 辆, car, cars, -, drive buy repair wash colored sell vehicle
 自行车, 辆, bicycle, bicycles, -, ride buy repair colored sell vehicle
-摩托车, 辆, motorcycle, motorcycles, -, ride buy repair sell vehicle
 苹果, 个, apple, apples, -, food buy wash fruit
-橘子, 个, orange, oranges, -, food buy fruit
 西瓜, 个, watermelon, watermelons, -, food buy fruit
-香蕉, 根, banana, bananas, -, food buy fruit
 鸡蛋, 个, egg, eggs, -, food buy dish
 面包, 块, bread, -, piece, food buy dish
 蛋糕, 块, cake, -, piece, food buy dish
 米饭, 碗, rice, -, bowl, food dish
-面条, 碗, noodles, =, bowl, food dish
 汤, 碗, soup, -, bowl, drink dish
 饺子, 盘, dumplings, =, plate, food dish
 茶, 杯, tea, -, cup, drink beverage
 咖啡, 杯, coffee, -, cup, drink beverage
 水, 杯, water, -, glass, drink
 牛奶, 杯, milk, -, glass, drink beverage
-果汁, 杯, juice, -, glass, drink beverage
 啤酒, 瓶, beer, -, bottle, drink beverage
 手机, 部, cell phone, cell phones, -, buy lose use repair device
 电脑, 台, computer, computers, -, buy use repair device sell
@@ -140,13 +127,8 @@ _NOUNS = """
 花, 朵, flower, flowers, -, draw see colored pretty
 礼物, 件, gift, gifts, -, buy receive mail portable
 包, 个, bag, bags, -, buy lose find colored heavy
-箱子, 个, suitcase, suitcases, -, buy big heavy
 钱包, 个, wallet, wallets, -, buy lose find
-护照, 本, passport, passports, -, lose find portable
 杯子, 个, cup, cups, -, buy wash break
-盘子, 个, plate, plates, -, buy wash break
-盒子, 个, box, boxes, -, see big heavy
-玩具, 个, toy, toys, -, buy break find
 """
 
 _PERSONS = """
@@ -158,8 +140,6 @@ _PERSONS = """
 经理, 位, manager, managers, profession
 服务员, 个, waiter, waiters, profession
 警察, 个, police officer, police officers, profession
-记者, 位, reporter, reporters, profession
-律师, 位, lawyer, lawyers, profession
 同学, 个, classmate, classmates, person
 朋友, 个, friend, friends, person
 孩子, 个, child, children, person
@@ -167,9 +147,7 @@ _PERSONS = """
 女孩, 个, girl, girls, person
 老人, 位, old man, old men, person
 客人, 位, guest, guests, person
-邻居, 个, neighbor, neighbors, person
 工人, 个, worker, workers, profession
-农民, 个, farmer, farmers, profession
 歌手, 位, singer, singers, profession
 """
 
@@ -191,11 +169,9 @@ _KIN = """
 _NAMES = """
 小明, Xiaoming, m
 小红, Xiaohong, f
-小丽, Xiaoli, f
 大卫, David, m
 玛丽, Mary, f
 王先生, Mr. Wang, m
-李先生, Mr. Li, m
 张女士, Ms. Zhang, f
 陈女士, Ms. Chen, f
 """
@@ -220,17 +196,14 @@ _PLACES = """
 火车站, at the train station, the train station, travel
 电影院, at the movie theater, the movie theater, film
 动物园, at the zoo, the zoo, walk
-博物馆, at the museum, the museum, walk
 体育馆, at the gym, the gym, sport swim
 厨房, in the kitchen, the kitchen, cook inside
 房间, in the room, the room, home inside
-海边, at the seaside, the seaside, walk swim
 北京, in Beijing, Beijing, city
 上海, in Shanghai, Shanghai, city
 中国, in China, China, city
 美国, in America, America, city
 法国, in France, France, city
-英国, in England, England, city
 日本, in Japan, Japan, city
 """
 
@@ -252,24 +225,19 @@ _ADJECTIVES = """
 有意思, interesting, more interesting, de, text watch
 难, difficult, more difficult, -, problem
 简单, simple, simpler, de, problem
-重要, important, more important, de, problem
 可爱, cute, cuter, de, animal
 重, heavy, heavier, -, heavy
-舒服, comfortable, more comfortable, de, soft
 快, fast, faster, -, vehicle
 聪明, smart, smarter, de, person
 年轻, young, younger, de, person
 热情, friendly, friendlier, de, person
-努力, hardworking, more hardworking, de, person
 有名, famous, more famous, de, person
 高, tall, taller, -, person
-瘦, thin, thinner, -, person
 忙, busy, busier, -, state
 累, tired, more tired, -, state
 饿, hungry, hungrier, -, state
 高兴, happy, happier, -, state
 生气, angry, angrier, -, state
-紧张, nervous, more nervous, -, state
 """
 
 NOUNS = [

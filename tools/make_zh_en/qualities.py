@@ -31,12 +31,10 @@ UNWELCOME = {
     "expensive",
     "difficult",
     "heavy",
-    "thin",
     "busy",
     "tired",
     "hungry",
     "angry",
-    "nervous",
 }
 
 
@@ -61,20 +59,10 @@ def _quality(rng: Random, adjective: Adjective) -> tuple[Predicate, bool]:
     if kind < 0.3:
         too = unit("太", "too")
         return copula(arrange(zh=(too, word, "了"), en=(too, word))), False
-    zh, en = rng.choice(
-        (("很", "very"), ("很", "very"), ("非常", "extremely"), ("有点儿", "a little"), ("最", ""))
-    )
+    zh, en = rng.choice((("很", "very"), ("很", "very"), ("非常", "extremely"), ("有点儿", "a little")))
     if zh == "有点儿" and adjective.en not in UNWELCOME:
         zh, en = "很", "very"
-    if zh == "最":
-        return copula(unit(f"最 {adjective.zh}", f"the {_superlative(adjective)}")), False
     return copula(degree(zh, en, adjective.zh, adjective.en)), False
-
-
-def _superlative(adjective: Adjective) -> str:
-    if adjective.comparative.startswith("more "):
-        return "most " + adjective.en
-    return adjective.comparative.removesuffix("r") + "st"
 
 
 def thing_quality(rng: Random, subject: NounPhrase) -> Phrase:

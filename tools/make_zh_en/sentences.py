@@ -36,7 +36,7 @@ def sentence(rng: Random) -> Phrase:
         return rng.choices(list(QUESTIONS), weights=list(QUESTIONS.values()))[0](rng)
     if kind < 0.68:
         return request(rng)
-    if kind < 0.74:
+    if kind < 0.77:
         return told(complex_statement(rng))
     return told(extended(rng))
 

@@ -46,7 +46,6 @@ _ACTIVITIES = """
 打, 电话, make, a phone call, home, no
 打, 篮球, play, basketball, sport, yes
 打, 网球, play, tennis, sport, yes
-打, 扑克, play, cards, home, yes
 打, 车, take, a taxi, -, no
 打, 针, get, an injection, medical, no
 打, 太极拳, do, tai chi, walk, yes
@@ -59,7 +58,6 @@ _ACTIVITIES = """
 开, 飞机, fly, a plane, -, yes
 关, 灯, turn off, the light, minor, no
 关, 门, close, the door, minor, no
-关, 窗户, close, the window, minor, no
 看, 书, read, books, study, yes
 看, 报, read, the newspaper, home, yes
 看, 电影, watch, movies, film, yes
@@ -69,19 +67,15 @@ _ACTIVITIES = """
 上, 课, have, class, study, yes
 上, 班, go, to work, -, no
 上, 网, go, online, home, yes
-上, 楼, go, upstairs, minor, no
 下, 课, finish, class, minor, no
 下, 班, get off, work, minor, no
 下, 棋, play, chess, home, yes
-下, 楼, go, downstairs, minor, no
 做, 饭, cook, meals, cook, yes
 做, 作业, do, {my} homework, study, yes
 做, 运动, get, exercise, sport, yes
 做, 生意, do, business, city, yes
-做, 家务, do, housework, home, yes
 写, 字, write, characters, study, yes
 写, 信, write, letters, home, yes
-写, 日记, keep, a diary, home, no
 吃, 饭, have, a meal, meal, no
 吃, 早饭, have, breakfast, meal, no
 吃, 午饭, have, lunch, meal, no
@@ -94,7 +88,6 @@ _ACTIVITIES = """
 骑, 马, ride, a horse, -, yes
 骑, 自行车, ride, a bicycle, walk, yes
 听, 音乐, listen to, music, home, yes
-听, 新闻, listen to, the news, home, no
 说, 中文, speak, Chinese, study, yes
 说, 英语, speak, English, study, yes
 学, 中文, study, Chinese, study, yes
@@ -105,7 +98,6 @@ _ACTIVITIES = """
 画, 画, draw, pictures, home, yes
 弹, 钢琴, play, the piano, home, yes
 弹, 吉他, play, the guitar, home, yes
-拉, 小提琴, play, the violin, home, yes
 玩, 游戏, play, video games, home, yes
 洗, 澡, take, a bath, home, no
 洗, 手, wash, {my} hands, minor, no
@@ -126,7 +118,6 @@ _ACTIVITIES = """
 游, 泳, swim, , swim, yes
 跑, 步, jog, , walk, yes
 散, 步, take, a walk, walk, no
-刷, 牙, brush, {my} teeth, minor, no
 打扫, 房间, clean, the room, -, yes
 休息, , rest, , home, yes
 工作, , work, , work, yes
