@@ -118,11 +118,7 @@ class Updater:
         finite = bool(torch.isfinite(norm)) and bool(torch.isfinite(loss_sum))
         if finite and self.config.clip_norm > 0.0:
             torch.nn.utils.clip_grads_with_norm_(weights, self.config.clip_norm, norm)
-        if self.scaler.is_enabled():
-            # The scaler skips the update by itself and lowers its scale; a non-finite loss with finite
-            # gradients cannot be told to it, and does not occur: the loss is a sum of the same logits.
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-        elif finite:
-            self.optimizer.step()
+        if finite:
+            self.scaler.step(self.optimizer)  # without loss scaling this is the optimizer's own step
+        self.scaler.update()
         return float(norm)

@@ -123,6 +123,27 @@ def test_non_finite_never_reaches_weights_or_ema(precision):
     assert not torch.equal(weights(broken.loss_module), before)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_an_infinite_loss_with_finite_gradients_changes_nothing(precision, monkeypatch):
+    """Pins a loss scaler that looks at gradients alone, and that the next update is made again."""
+    broken = updater(precision=precision)
+    before = weights(broken.loss_module).clone()
+    forward = broken.loss_module.forward
+
+    def infinite(batch):
+        loss, nll, tokens = forward(batch)
+        return loss + float("inf"), nll, tokens
+
+    monkeypatch.setattr(broken.loss_module, "forward", infinite)
+    update = broken.run(1, batches(8))
+    assert not update.applied
+    assert update.grad_norm < 1e3
+    assert torch.equal(weights(broken.loss_module), before)
+    monkeypatch.undo()
+    assert broken.run(2, batches(8)).applied
+    assert not torch.equal(weights(broken.loss_module), before)
+
+
 def test_dropout_depends_on_step_and_place_alone():
     """The same step draws the same masks, whatever was drawn in between; another step draws others."""
     runs = [updater(dropout=0.3) for _ in range(3)]
