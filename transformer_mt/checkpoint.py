@@ -212,14 +212,22 @@ def rotate(run_dir: Path, keep_last: int, keep: Sequence[int]) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Replace a small text file as a whole: on a full disk the old one stays."""
+    temporary = path.with_name(f".writing-{path.name}")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Replace a small JSON file as a whole."""
-    temporary = path.with_name(f".writing-{path.name}")
-    with open(temporary, "w", encoding="utf-8") as stream:
-        stream.write(json.dumps(value, indent=1) + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    write_text(path, json.dumps(value, indent=1) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -311,7 +319,7 @@ def find_checkpoint(run: str | Path, which: str | int = "best") -> Path:
             raise CheckpointError(f"{run_dir}: has no averaged checkpoint; make one with `average {run_dir}`")
         return run_dir / "checkpoints" / AVERAGED
     if which in ("best", "latest"):
-        pointer = read_json(run_dir / "best.json") if which == "best" else None
+        pointer = read_json(run_dir / f"{which}.json")
         step = int(pointer["step"]) if pointer else steps[-1]
     else:
         try:

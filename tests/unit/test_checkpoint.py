@@ -221,6 +221,21 @@ def test_find_checkpoint_says_what_there_is(save, tmp_path):
         ckpt.find_checkpoint(tmp_path, "newest")
 
 
+def test_a_full_disk_leaves_a_small_file_as_it_was(tmp_path, monkeypatch):
+    """Pins a config.yaml that is emptied before the new one fits: the run could not be continued."""
+    path = tmp_path / "config.yaml"
+    ckpt.write_text(path, "old: 1\n")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ckpt.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        ckpt.write_text(path, "new: 2\n")
+    assert path.read_bytes() == b"old: 1\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_damaged_pointer_is_named(tmp_path):
     (tmp_path / "best.json").write_text("{", encoding="utf-8")
     with pytest.raises(CheckpointError, match="best.json: cannot be read"):

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.checkpoint import read_json
+from transformer_mt.checkpoint import read_json, write_text
 from transformer_mt.config import Recipe
 from transformer_mt.recipe import load_recipe
 
@@ -30,7 +30,7 @@ def write_model_card(run_dir: Path) -> None:
             f'## Use\n```sh\necho "…" | transformer-mt translate {run_dir}\n```',
         ]
     )
-    (run_dir / "README.md").write_text(text + "\n", encoding="utf-8")
+    write_text(run_dir / "README.md", text + "\n")
 
 
 def _model(name: str, recipe: Recipe, info: dict[str, Any]) -> str:
