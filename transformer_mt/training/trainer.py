@@ -111,6 +111,7 @@ class Trainer:
         _restore_optimizer(self.updater.optimizer, self.model, checkpoint.state)
         if checkpoint.scalars["scaler"]:
             self.updater.scaler.load_state_dict(checkpoint.scalars["scaler"])
+        self._point()  # a kill may have come between the checkpoint and its pointers
 
     @property
     def finished(self) -> bool:
@@ -139,13 +140,12 @@ class Trainer:
                 self._update(stream, logbook)
                 last = progress.step >= config.max_steps
                 better = (last or progress.step % config.validate_every == 0) and self._validate(logbook)
-                if last or better or self._signal or progress.step % config.save_every == 0 or self.finished:
+                stop = self._signal  # read once: a signal after this line waits for the next update
+                if last or better or stop or progress.step % config.save_every == 0 or self.finished:
                     self.save()
-                if self._signal and not self.finished:
-                    logbook.say(
-                        f"stopped by {signal.Signals(self._signal).name} after step {progress.step}, saved"
-                    )
-                    raise Interrupted(self._signal)
+                if stop and not self.finished:
+                    logbook.say(f"stopped by {signal.Signals(stop).name} after step {progress.step}, saved")
+                    raise Interrupted(stop)
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -167,11 +167,17 @@ class Trainer:
             recipe=self.recipe,
             tokenizers=self.tokenizers,
         )
+        self._point()
+        # The step itself too: after a roll-back damaged checkpoints of later steps may still stand here.
+        rotate(self.run_dir, self.config.keep_last, [progress.best_step, progress.step])
+
+    def _point(self) -> None:
+        """Move latest.json and best.json to where this run stands."""
+        progress = self.progress
         write_json(self.run_dir / "latest.json", {"step": progress.step})
         if progress.best_step:
             best = {"step": progress.best_step, "metric": self.config.metric, "value": progress.best_value}
             write_json(self.run_dir / "best.json", best)
-        rotate(self.run_dir, self.config.keep_last, [progress.best_step])
 
     def _update(self, stream: MicroBatches, logbook: Logbook) -> None:
         progress, config = self.progress, self.config
