@@ -148,15 +148,18 @@ def test_continuing_after_a_lost_checkpoint_rewrites_the_metrics_once(copy_task)
 
 
 def test_finished_run_says_so_and_changes_nothing(copy_task, capsys):
-    """Pins a finished run that writes another final checkpoint (B104, B105)."""
+    """Pins a finished run that writes another final checkpoint (B104, B105) or forgets what it cost."""
     recipe = copy_task()
     assert main(["train", str(recipe)]) == 0
     folder = ckpt.folder_of(recipe.parent / "run", 20)
     stamp = (folder / "manifest.json").stat().st_mtime_ns
+    described = (recipe.parent / "run" / "run.json").read_bytes()
+    assert b"signatures" in described
     capsys.readouterr()
     assert main(["train", str(recipe)]) == 0
     assert "already finished at step 20; raise training.max_steps" in capsys.readouterr().err
     assert (folder / "manifest.json").stat().st_mtime_ns == stamp
+    assert (recipe.parent / "run" / "run.json").read_bytes() == described
     assert main(["train", str(recipe), "training.max_steps=22"]) == 0
     assert ckpt.saved_steps(recipe.parent / "run")[-1] == 22
 
@@ -220,12 +223,71 @@ def test_fine_tuning_starts_from_the_weights_with_a_fresh_best(copy_task, tmp_pa
 def test_init_from_another_tokenizer_is_refused(copy_task, tmp_path, capsys):
     recipe, other = copy_task(), copy_task({"vocab_size: 310": "vocab_size: 305"})
     assert main(["train", str(other), "training.max_steps=1"]) == 0
-    tokenizer = next((recipe.parent / "run").parent.glob("missing"), other.parent / "run")
-    command = ["train", str(recipe), "--init-from", str(tokenizer)]
+    command = ["train", str(recipe), "--init-from", str(other.parent / "run")]
     assert main(["train", str(recipe), "training.max_steps=1"]) == 0
     own = recipe.parent / "run"
     assert main([*command, f"run_dir={tmp_path / 'new'}", f"tokenizer.from={own}"]) == 2
     assert "its tokenizer is not the one of this recipe" in capsys.readouterr().err
+
+
+def test_a_start_that_fails_does_not_cost_the_old_run(copy_task, capsys):
+    """Pins --overwrite that deletes a run, or the one to start from, before it knows that it can start."""
+    recipe = copy_task()
+    run_dir = recipe.parent / "run"
+    assert main(["train", str(recipe), "training.max_steps=10"]) == 0
+    before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    command = ["train", str(recipe), "--overwrite", "--init-from"]
+    assert main([*command, str(run_dir)]) == 2
+    assert "lies in run_dir" in capsys.readouterr().err
+    wider = copy_task({"d_ff: 128": "d_ff: 96"})
+    assert main(["train", str(wider), "training.max_steps=1"]) == 0
+    assert main([*command, str(wider.parent / "run")]) == 5
+    assert "does not fit its config" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()} == before
+
+
+def test_auto_precision_is_decided_once(copy_task, monkeypatch):
+    """Pins a run that another machine refuses to continue because its `auto` would be another."""
+    from transformer_mt.runtime import device
+
+    recipe = copy_task({"precision: fp32": "precision: auto"})
+    monkeypatch.setattr(device, "_cpu_multiplies_bf16", lambda: False)
+    assert main(["train", str(recipe), "training.max_steps=10"]) == 0
+    monkeypatch.setattr(device, "_cpu_multiplies_bf16", lambda: True)
+    assert main(["train", str(recipe), "training.max_steps=11"]) == 0
+    assert ckpt.load_run(recipe.parent / "run", "latest").recipe.training.precision == "fp32"
+
+
+def test_pointers_and_rotation_follow_the_run_after_a_roll_back(copy_task):
+    """Pins damaged later checkpoints that displace the one just written, and pointers a kill left behind."""
+    recipe = copy_task()
+    run_dir = recipe.parent / "run"
+    assert main(["train", str(recipe), "training.max_steps=10"]) == 0
+    later = ckpt.folder_of(run_dir, 30)
+    shutil.copytree(ckpt.folder_of(run_dir, 10), later)
+    (later / "model.safetensors").write_bytes(b"cut")
+    (run_dir / "best.json").unlink()
+    (run_dir / "latest.json").write_text('{"step": 30}', encoding="utf-8")
+    assert main(["train", str(recipe), "training.max_steps=10"]) == 0
+    assert json.loads((run_dir / "best.json").read_text(encoding="utf-8"))["step"] == 10
+    assert ckpt.find_checkpoint(run_dir, "latest") == ckpt.folder_of(run_dir, 10)
+    assert main(["train", str(recipe), "training.max_steps=12", "training.keep_last=1"]) == 0
+    assert 12 in ckpt.saved_steps(run_dir)
+    assert ckpt.find_checkpoint(run_dir, "latest") == ckpt.folder_of(run_dir, 12)
+
+
+def test_validation_text_too_long_for_learned_positions_is_refused_at_once(copy_task, capsys):
+    """Pins a crash at the first validation, after hours (B057)."""
+    recipe = copy_task({"d_ff: 128": "d_ff: 128\n  positions: learned\n  max_positions: 40"})
+    text = recipe.read_text(encoding="utf-8").replace("  valid: valid", "  valid: valid\n  max_length: 40")
+    recipe.write_text(text, encoding="utf-8")
+    for side, line in (("xx", "red"), ("yy", "red " * 60)):
+        with open(recipe.parent / f"valid.{side}", "a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
+    for command in (["train", str(recipe)], ["train", str(recipe), "--dry-run"]):
+        assert main(command) == 3
+        assert "validation pair 41: has a side of " in capsys.readouterr().err
 
 
 def test_two_processes_cannot_train_in_one_directory(copy_task, capsys):
@@ -265,7 +327,7 @@ def test_divergence_is_caught_with_its_exit_code(copy_task, capsys, monkeypatch)
     assert ckpt.saved_steps(recipe.parent / "run") == [10]
 
 
-def test_patience_ends_training(copy_task):
+def test_patience_ends_training(copy_task, capsys):
     """With a learning rate too small to change anything no second validation is better: patience 1 ends."""
     recipe = copy_task(
         {"learning_rate: 3e-3": "learning_rate: 1e-30\n  patience: 1\n  metric: nll\n  weight_decay: 0.0"}
@@ -275,6 +337,9 @@ def test_patience_ends_training(copy_task):
     assert [record["step"] for record in metrics(run_dir, "valid")] == [5, 10]
     assert json.loads((run_dir / "best.json").read_text(encoding="utf-8"))["step"] == 5
     assert ckpt.saved_steps(run_dir) == [5, 10]
+    again = ["train", str(recipe), "training.max_steps=200", "training.validate_every=5"]
+    assert main(again) == 0
+    assert "already finished at step 10; raise training.patience" in capsys.readouterr().err
 
 
 def test_print_config_reads_back(copy_task, capsys, tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_mt.config import Recipe
-from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError
+from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError
 from transformer_mt.recipe import dump_recipe, load_recipe
 
 if TYPE_CHECKING:
@@ -50,12 +50,17 @@ def run(args: argparse.Namespace) -> int:
     from transformer_mt.data.prepare import prepare
     from transformer_mt.model.build import head_warning
     from transformer_mt.runtime.device import pick_device, pick_precision, set_up_process
-    from transformer_mt.training.run_directory import locked
+    from transformer_mt.training.run_directory import locked, stored_precision
 
+    run_dir = Path(recipe.run_dir)
+    if args.init_from and Path(args.init_from).resolve().is_relative_to(run_dir.resolve()):
+        raise ConfigError(f"--init-from {args.init_from}: lies in run_dir {run_dir}; name another run_dir")
     set_up_process()
     device = pick_device(args.device)
-    precision = pick_precision(recipe.training.precision, device)
-    recipe = _replace(recipe, "training", precision=precision)
+    precision = recipe.training.precision
+    if precision == "auto" and not args.overwrite:
+        precision = stored_precision(run_dir)
+    recipe = _replace(recipe, "training", precision=pick_precision(precision, device))
     if args.init_from and recipe.tokenizer.from_ is None:
         recipe = _replace(recipe, "tokenizer", from_=str(Path(args.init_from).resolve()))
     warning = head_warning(recipe.model)
@@ -64,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     prepared = prepare(recipe, log=partial(print, file=sys.stderr))
     if args.dry_run:
         return _rehearse(recipe, prepared, device)
-    with locked(Path(recipe.run_dir)):
+    with locked(run_dir):
         return _train(recipe, prepared, device, args)
 
 
@@ -77,12 +82,10 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
     from transformer_mt.training.trainer import Interrupted
 
     run_dir = Path(recipe.run_dir)
-    if args.overwrite:
-        clear(run_dir)
-    continuing = belongs_to_run(run_dir)
+    continuing = belongs_to_run(run_dir) and not args.overwrite
     if continuing:
         check_continues(run_dir, recipe, prepared.fingerprint)
-    checkpoint = newest_valid(run_dir)
+    checkpoint = None if args.overwrite else newest_valid(run_dir)
     if checkpoint and not continuing:
         raise CheckpointError(f"{run_dir}: holds checkpoints but no config.yaml; name another run_dir")
     trainer = _build_trainer(recipe, prepared, device)
@@ -90,21 +93,25 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
         trainer.restore(checkpoint)
     elif args.init_from:
         _initialise_from(trainer, args.init_from)
+    if args.overwrite:
+        clear(run_dir)  # only now: what cannot be started must not cost the old run
     info = {
         "data_fingerprint": prepared.fingerprint,
         "training_pairs": len(prepared.train),
         "parameters": sum(weight.numel() for weight in trainer.model.parameters()),
         "init_from": args.init_from,
     }
-    describe(run_dir, recipe, info)
-    prepared.tokenizers.save(run_dir)
     progress = trainer.progress
     if trainer.finished:
+        # run.json stays as it is: it holds what the training cost.
+        limit = "max_steps" if progress.step >= recipe.training.max_steps else "patience"
         print(
-            f"{run_dir}: already finished at step {progress.step}; raise training.max_steps to go on",
+            f"{run_dir}: already finished at step {progress.step}; raise training.{limit} to go on",
             file=sys.stderr,
         )
         return EXIT_OK
+    describe(run_dir, recipe, info)
+    prepared.tokenizers.save(run_dir)
     with Logbook(run_dir, progress.step, recipe.training.max_steps) as logbook:
         if checkpoint:
             logbook.say(f"continuing after step {progress.step}")
@@ -145,6 +152,7 @@ def _build_updater(
         activation_dropout=config.activation_dropout,
         gradient_checkpointing=config.gradient_checkpointing,
     ).to(device)
+    _check_valid_lengths(prepared, model.max_length)
     updater = Updater(
         LossModule(model, config.label_smoothing),
         build_optimizer(model, config),
@@ -155,6 +163,19 @@ def _build_updater(
         device,
     )
     return model, updater
+
+
+def _check_valid_lengths(prepared: PreparedData, limit: int | None) -> None:
+    """A validation sentence that learned positions cannot hold shows now, not at the first validation."""
+    if limit is None:
+        return
+    valid = prepared.valid
+    for number, lengths in enumerate(zip(valid.src_lengths, valid.tgt_lengths, strict=True), start=1):
+        if max(lengths) > limit:
+            raise DataError(
+                f"validation pair {number}: has a side of {max(lengths)} tokens, but learned positions end "
+                f"at model.max_positions {limit}; raise it, or shorten or remove the pair"
+            )
 
 
 def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) -> Trainer:

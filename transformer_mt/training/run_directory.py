@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 import transformer_mt
-from transformer_mt.checkpoint import read_json, write_json
+from transformer_mt.checkpoint import read_json, write_json, write_text
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.recipe import differences, dump_recipe, load_recipe
@@ -67,6 +67,13 @@ def clear(run_dir: Path) -> None:
             entry.unlink()
 
 
+def stored_precision(run_dir: Path) -> str:
+    """What the run in this directory resolved `training.precision` to, `auto` where there is none."""
+    if not belongs_to_run(run_dir):
+        return "auto"
+    return load_recipe(run_dir / "config.yaml").training.precision
+
+
 def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> None:
     """Refuse a recipe or data that differ from those of the run in what may not change; log what may.
 
@@ -93,7 +100,7 @@ def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> Non
 
 def describe(run_dir: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
     """Write config.yaml and run.json."""
-    (run_dir / "config.yaml").write_text(dump_recipe(recipe), encoding="utf-8")
+    write_text(run_dir / "config.yaml", dump_recipe(recipe))
     write_json(
         run_dir / "run.json",
         {
