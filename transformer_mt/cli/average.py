@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from transformer_mt.errors import EXIT_OK, CheckpointError
+from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError
 
 HELP = "average the weights of several checkpoints of a run"
 
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     find_checkpoint(run_dir, "latest")
     present = saved_steps(run_dir)
     if args.last < 1:
-        raise CheckpointError(f"--last {args.last}: must be at least 1")
+        raise ConfigError(f"--last {args.last}: must be at least 1")
     if args.steps is None and args.last > len(present):
         raise CheckpointError(
             f"{run_dir}: has {len(present)} checkpoints, not {args.last}; lower --last, "
