@@ -113,7 +113,7 @@ def attend(
 
 
 class MultiHeadAttention(nn.Module):
-    """Attention with its projections: self-attention (`memory_size` absent) or attention to a memory."""
+    """Attention with its projections: self-attention, or with `cross` attention to a memory."""
 
     def __init__(
         self,
