@@ -50,11 +50,8 @@ def copy_task(tmp_path_factory: pytest.TempPathFactory) -> MakeTask:
     def make(replace: dict[str, str] | None = None, pairs: int = 600, num_valid: int = 40) -> Path:
         folder = tmp_path_factory.mktemp("task")
         generator = random.Random(1)
-        lines = list(
-            dict.fromkeys(
-                " ".join(generator.choices(WORDS, k=generator.randint(2, 7))) for _ in range(2 * (pairs + num_valid))
-            )
-        )
+        drawn = (generator.choices(WORDS, k=generator.randint(2, 7)) for _ in range(2 * (pairs + num_valid)))
+        lines = list(dict.fromkeys(map(" ".join, drawn)))
         for name, part in (("train", lines[:pairs]), ("valid", lines[pairs : pairs + num_valid])):
             for side in ("xx", "yy"):
                 (folder / f"{name}.{side}").write_text("\n".join(part) + "\n", encoding="utf-8")
