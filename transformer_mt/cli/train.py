@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(dump_recipe(recipe))
         return EXIT_OK
 
+    from transformer_mt.checkpoint import find_checkpoint
     from transformer_mt.data.prepare import prepare
     from transformer_mt.model.build import head_warning
     from transformer_mt.runtime.device import pick_device, pick_precision, set_up_process
@@ -57,10 +58,12 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--init-from {args.init_from}: lies in run_dir {run_dir}; name another run_dir")
     set_up_process()
     device = pick_device(args.device)
-    precision = recipe.training.precision
+    precision: str = recipe.training.precision
     if precision == "auto" and not args.overwrite:
         precision = stored_precision(run_dir)
     recipe = _replace(recipe, "training", precision=pick_precision(precision, device))
+    if args.init_from:
+        find_checkpoint(args.init_from)
     if args.init_from and recipe.tokenizer.from_ is None:
         recipe = _replace(recipe, "tokenizer", from_=str(Path(args.init_from).resolve()))
     warning = head_warning(recipe.model)
@@ -83,8 +86,7 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
 
     run_dir = Path(recipe.run_dir)
     continuing = belongs_to_run(run_dir) and not args.overwrite
-    if continuing:
-        check_continues(run_dir, recipe, prepared.fingerprint)
+    changes = check_continues(run_dir, recipe, prepared.fingerprint) if continuing else []
     checkpoint = None if args.overwrite else newest_valid(run_dir)
     if checkpoint and not continuing:
         raise CheckpointError(f"{run_dir}: holds checkpoints but no config.yaml; name another run_dir")
@@ -115,6 +117,8 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
     with Logbook(run_dir, progress.step, recipe.training.max_steps) as logbook:
         if checkpoint:
             logbook.say(f"continuing after step {progress.step}")
+        for change in changes:
+            logbook.say(change)
         try:
             trainer.train(logbook)
         except Interrupted as stop:

@@ -6,7 +6,6 @@ One process at a time; a directory that belongs to another recipe or other data 
 from __future__ import annotations
 
 import fcntl
-import logging
 import platform
 import shlex
 import shutil
@@ -23,8 +22,6 @@ from transformer_mt.checkpoint import read_json, write_json, write_text
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.recipe import differences, dump_recipe, load_recipe
-
-_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -74,8 +71,11 @@ def stored_precision(run_dir: Path) -> str:
     return load_recipe(run_dir / "config.yaml").training.precision
 
 
-def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> None:
-    """Refuse a recipe or data that differ from those of the run in what may not change; log what may.
+def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> list[str]:
+    """Refuse a recipe or data that differ from those of the run in what may not change.
+
+    Returns:
+        One line for each change that is allowed, to be logged.
 
     Raises:
         ConfigError: the list of keys, or the data, that differ.
@@ -93,9 +93,11 @@ def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> Non
             f"{run_dir}: was trained on other data (fingerprint {info['data_fingerprint'][:12]}, "
             f"now {data_fingerprint[:12]}); use the old files, another run_dir, or --overwrite to start anew"
         )
-    for key, (old, new) in allowed.items():
-        if key not in ("run_dir", "data.root"):
-            _log.info("continuing with %s: %s -> %s", key, old, new)
+    return [
+        f"continuing with {key}: {old} -> {new}"
+        for key, (old, new) in allowed.items()
+        if key not in ("run_dir", "data.root")
+    ]
 
 
 def describe(run_dir: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
