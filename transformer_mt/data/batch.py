@@ -45,13 +45,13 @@ class Batch:
         """Places of both sides, padding counted."""
         return self.src_ids.numel() + self.labels.numel()
 
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Batch:
+    def to(self, device: torch.device | str) -> Batch:
         """The batch on another device."""
         return Batch(
-            self.src_ids.to(device, non_blocking=non_blocking),
-            self.src_mask.to(device, non_blocking=non_blocking),
-            self.decoder_input_ids.to(device, non_blocking=non_blocking),
-            self.labels.to(device, non_blocking=non_blocking),
+            self.src_ids.to(device),
+            self.src_mask.to(device),
+            self.decoder_input_ids.to(device),
+            self.labels.to(device),
             self.num_tokens,
             self.num_src_tokens,
             self.indices,

@@ -30,7 +30,7 @@ def epoch_batches(
         tgt_lengths: (N,) target tokens with eos.
         max_tokens: most rows times padded length of the larger side.
         seed: any non-negative number.
-        epoch: 0 for the first.
+        epoch: any non-negative number.
 
     Returns:
         Arrays of example indices, in the order of consumption.
@@ -49,11 +49,6 @@ def padding_share(lengths: Lengths, batches: Sequence[Indices]) -> float:
     real = sum(int(lengths[batch].sum()) for batch in batches)
     places = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
     return 1.0 - real / places if places else 0.0
-
-
-def num_over_budget(src_lengths: Lengths, tgt_lengths: Lengths, max_tokens: int) -> int:
-    """How many examples alone exceed the budget of a batch."""
-    return int((np.maximum(src_lengths, tgt_lengths) > max_tokens).sum())
 
 
 def _by_length(indices: Indices, src_lengths: Lengths, tgt_lengths: Lengths) -> Indices:

@@ -34,11 +34,6 @@ class MicroBatches:
         self._dataset, self._max_tokens, self._seed, self._sampling = dataset, max_tokens, seed, sampling
         self._order = self._order_of(epoch)
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """Micro-batches in the current epoch."""
-        return len(self._order)
-
     def take(self, count: int) -> list[Batch]:
         """The next micro-batches, across the end of an epoch where needed."""
         batches = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from transformer_mt.data import sampler
-from transformer_mt.data.sampler import epoch_batches, num_over_budget, padding_share
+from transformer_mt.data.sampler import epoch_batches, padding_share
 
 
 def _lengths(count: int, seed: int = 0) -> tuple[sampler.Lengths, sampler.Lengths]:
@@ -22,7 +22,6 @@ def test_long_sentences_are_batches_of_their_own() -> None:
     src, tgt = np.array([5, 100, 5, 7]), np.array([6, 3, 65, 8])
     batches = epoch_batches(src, tgt, max_tokens=64, seed=1, epoch=0)
     assert sorted(sorted(batch.tolist()) for batch in batches) == [[0, 3], [1], [2]]
-    assert num_over_budget(src, tgt, 64) == 2
 
 
 def test_a_tiny_data_set_is_one_batch() -> None:

@@ -34,7 +34,7 @@ def seen(batches):
 
 def test_every_example_once_per_epoch_and_another_order_in_the_next():
     batches = stream()
-    count = batches.batches_per_epoch
+    count = len(batches.order())
     first, second = seen(batches.take(count)), seen(batches.take(count))
     assert sorted(chain.from_iterable(first)) == list(range(40))
     assert sorted(chain.from_iterable(second)) == list(range(40))
