@@ -147,6 +147,23 @@ def test_continuing_after_a_lost_checkpoint_rewrites_the_metrics_once(copy_task)
     assert all(torch.equal(again[name], whole[name]) for name in whole)
 
 
+def test_validation_best_and_evaluate_agree(copy_task):
+    """Pins validation with other weights, beam or references than `evaluate` of the best one (B173)."""
+    recipe = copy_task({"learning_rate: 3e-3": "learning_rate: 3e-3\n  ema: 0.9\n  metric: chrf"})
+    assert main(["train", str(recipe)]) == 0
+    run_dir = recipe.parent / "run"
+    assert main(["evaluate", str(run_dir), "--test", "valid"]) == 0
+    report = json.loads((run_dir / "evaluation" / "valid.json").read_text(encoding="utf-8"))
+    evaluated = {score["name"]: score["value"] for score in report["scores"]}
+    best = json.loads((run_dir / "best.json").read_text(encoding="utf-8"))
+    (validated,) = [record for record in metrics(run_dir, "valid") if record["step"] == best["step"]]
+    assert report["step"] == best["step"]
+    assert evaluated["chrf"] == validated["chrf"] == best["value"] > 0.0
+    assert evaluated["bleu"] == validated["bleu"]
+    card = (run_dir / "README.md").read_text(encoding="utf-8")
+    assert f"| valid | step {best['step']} | chrf | {evaluated['chrf']:.2f} |" in card
+
+
 def test_finished_run_says_so_and_changes_nothing(copy_task, capsys):
     """Pins a finished run that writes another final checkpoint (B104, B105) or forgets what it cost."""
     recipe = copy_task()
