@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,11 @@ def test_the_wheel_holds_the_whole_package(wheel: Path, repository: Path) -> Non
     assert any(name.endswith("LICENSE") for name in meta)
 
 
-def test_the_installed_wheel_works_outside_the_clone(wheel: Path, tmp_path: Path) -> None:
-    """Pins that the package needs no file of the clone; the libraries are those already installed."""
+def test_the_installed_wheel_works_outside_the_clone(
+    wheel: Path, tmp_path: Path, copy_task: Callable[[], Path]
+) -> None:
+    """Pins that the package needs no file of the clone, from text to translation; the libraries are those
+    already installed."""
     target = tmp_path / "installed"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run([*pip, "install", "--no-deps", "--target", target, wheel], check=True)
@@ -80,3 +84,17 @@ def test_the_installed_wheel_works_outside_the_clone(wheel: Path, tmp_path: Path
         )
         assert done.stdout.startswith(answer)
     assert (target / "bin" / "transformer-mt").exists()
+    recipe = copy_task()
+    for command in (
+        ["train", str(recipe), "training.max_steps=1"],
+        ["translate", str(recipe.parent / "run"), str(recipe.parent / "valid.xx")],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "transformer_mt", *command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+        )
+    assert done.stdout.count("\n") == 40
