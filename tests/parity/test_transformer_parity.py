@@ -9,7 +9,7 @@ from torch import nn
 from transformer_mt.config import ModelConfig
 from transformer_mt.model.attention import MultiHeadAttention
 from transformer_mt.model.build import build_model
-from transformer_mt.model.layers import DecoderLayer, EncoderLayer, Residual
+from transformer_mt.model.layers import DecoderLayer, EncoderLayer
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.positional_encoding import sinusoid_table
 from transformer_mt.model.transformer import Transformer
@@ -135,4 +135,3 @@ def test_cross_attention_for_pictures() -> None:
         assert weights.shape == (2, 5, 7)
         torch.testing.assert_close(weights, seen[number], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(ours.cross_attention(SRC, mask, TGT), seen[2], rtol=1e-5, atol=1e-6)
-    assert not any(isinstance(module, Residual) and module.training for module in ours.modules())
