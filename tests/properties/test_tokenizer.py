@@ -43,6 +43,23 @@ def test_text_comes_back(kind: str, text: str) -> None:
     assert tokenizer.encode_batch([text, "", text]) == [ids, [], ids]
 
 
+@given(text=TEXT)
+def test_bpe_without_dropout_is_plain(text: str) -> None:
+    """Pins the order of merges, the words and the bytes of our own sampler against SentencePiece."""
+    assert _tokenizer("bpe").sample(text, 0.0, 1) == _tokenizer("bpe").encode(text)
+
+
+@given(text=TEXT)
+def test_sharp_unigram_sampling_is_plain(text: str) -> None:
+    """With a huge exponent only the best segmentation is left; ties may fall either way."""
+    tokenizer = _tokenizer("unigram")
+    drawn, plain = (
+        sum(tokenizer._processor.get_score(token) for token in ids)
+        for ids in (tokenizer.sample(text, 1e5, 1), tokenizer.encode(text))
+    )
+    assert drawn == pytest.approx(plain, rel=1e-5, abs=1e-3)
+
+
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @given(text=TEXT, seed=st.integers(0, 2**40))
 def test_sampled_text_comes_back_and_repeats(kind: str, text: str, seed: int) -> None:

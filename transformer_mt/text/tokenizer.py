@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from transformer_mt.errors import DataError
+from transformer_mt.text.subword_sampling import SubwordSampler
 from transformer_mt.text.vocabulary import (
     BOS_ID,
     EOS_ID,
@@ -120,16 +122,17 @@ class Tokenizer:
         """One random segmentation of the text: a pure function of its arguments.
 
         Args:
-            rate: unigram: smoothing exponent alpha over all segmentations (Kudo 2018); BPE: share of merges
-                left out (Provilkov et al. 2020).
-            seed: any non-negative number. SentencePiece's generator is one per process, hence seeded anew
-                for each call; do not call from several threads.
+            rate: unigram: smoothing exponent alpha over all segmentations (Kudo 2018), where 0 makes all
+                equally likely; BPE: share of merges left out (Provilkov et al. 2020), where 0 is `encode`.
+                In text without spaces BPE needs more of it: that paper takes 0.1, but 0.6 for Chinese.
+            seed: any non-negative number.
         """
-        sentencepiece.set_random_generator_seed(seed % 2**32)
-        ids: list[int] = self._processor.encode(
-            _utf8(text), out_type=int, enable_sampling=True, alpha=rate, nbest_size=-1
-        )
-        return ids
+        return self._sampler.sample(_utf8(text).decode(), rate, seed)
+
+    @cached_property
+    def _sampler(self) -> SubwordSampler:
+        """Made when first needed: it reads all pieces, which most programs never ask for."""
+        return SubwordSampler(self._processor)
 
     def decode(self, ids: Ids) -> str:
         """Text of the ids; special tokens have none."""
