@@ -32,9 +32,9 @@ from transformer_mt.text.corpus_check import (
     check_lengths,
     check_text,
     findings,
-    is_blank,
     mark_duplicates,
 )
+from transformer_mt.text.lines import is_blank
 from transformer_mt.text.tokenizer import EOS_ID, Tokenizers, load_tokenizers, train_tokenizer
 
 _CHUNK = 8192

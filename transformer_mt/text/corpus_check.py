@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from transformer_mt.text.lines import is_blank, trimmed
 
 Pair = tuple[str, str]
 Codes = npt.NDArray[np.uint8]
@@ -35,17 +36,7 @@ EMPTY, LEAK, DUPLICATE, TOO_LONG, OUT_OF_PROPORTION = range(1, len(REASONS))
 # Short sentences vary: a ratio is called bad only beyond this many tokens more.
 RATIO_ALLOWANCE = 8
 
-# Blank also means characters that print nothing: zero-width ones, the byte-order mark, soft hyphen, NUL.
-_BLANK = (
-    "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
-    + "\u200b\u200c\u200d\u2060\ufeff\u00ad\0"
-)
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{1,6}|#x[0-9a-fA-F]{1,6});")
-
-
-def is_blank(text: str) -> bool:
-    """Whether the text holds nothing that can be seen."""
-    return not text.strip(_BLANK)
 
 
 @dataclass
@@ -141,5 +132,5 @@ def check_lengths(
 
 
 def _hash(text: str) -> int:
-    key = text.strip(_BLANK).encode("utf-8")
+    key = trimmed(text).encode("utf-8")
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")

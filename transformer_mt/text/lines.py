@@ -12,6 +12,7 @@ import io
 import lzma
 import os
 import tempfile
+import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -29,6 +30,25 @@ _OTHER_ENCODINGS = (
     (b"\xff\xfe", "UTF-16"),
     (b"\xfe\xff", "UTF-16"),
 )
+
+
+# White space, line and paragraph separators, control and format (zero-width) characters.
+_BLANK_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+
+
+def is_blank(text: str) -> bool:
+    """Whether a person sees nothing of the text."""
+    return all(unicodedata.category(character) in _BLANK_CATEGORIES for character in text)
+
+
+def trimmed(text: str) -> str:
+    """The text without what a person does not see at either end."""
+    start, end = 0, len(text)
+    while start < end and is_blank(text[start]):
+        start += 1
+    while end > start and is_blank(text[end - 1]):
+        end -= 1
+    return text[start:end]
 
 
 def read_lines(path: str | Path) -> Iterator[str]:

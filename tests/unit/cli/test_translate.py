@@ -12,7 +12,8 @@ import pytest
 from random_run import made_up_lines, random_run
 
 from transformer_mt.cli.main import main
-from transformer_mt.decoding.translator import Translator, is_blank
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.text.lines import is_blank
 
 ODD = [
     b"abd eik",
