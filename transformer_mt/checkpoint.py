@@ -208,7 +208,7 @@ def rotate(run_dir: Path, keep_last: int, keep: Sequence[int]) -> None:
             # The manifest goes first: a half-deleted folder must not look complete.
             (folder_of(run_dir, step) / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(folder_of(run_dir, step), ignore_errors=True)
-    for leftover in (run_dir / "checkpoints").glob(".writing-*"):
+    for leftover in (run_dir / "checkpoints").glob(".writing-*step_*"):
         shutil.rmtree(leftover, ignore_errors=True)
 
 
@@ -267,7 +267,7 @@ def average(run_dir: Path, steps: Sequence[int]) -> Path:
         weights=mean,
         state={},
         scalars={"step": last.step, "averaged_steps": list(steps)},
-        recipe=_read_recipe(last.folder),
+        recipe=read_recipe(last.folder),
         tokenizers=load_tokenizers(last.folder),
     )
 
@@ -343,7 +343,7 @@ def load_run(run: str | Path, which: str | int = "best", device: torch.device | 
     """
     folder = find_checkpoint(run, which)
     checkpoint = read_checkpoint(folder)
-    recipe = _read_recipe(folder)
+    recipe = read_recipe(folder)
     tokenizers = load_tokenizers(folder)
     if checkpoint.scalars.get("tokenizers") != [tokenizers.src.fingerprint, tokenizers.tgt.fingerprint]:
         raise CheckpointError(
@@ -355,7 +355,12 @@ def load_run(run: str | Path, which: str | int = "best", device: torch.device | 
     return LoadedRun(recipe, model.to(device).eval(), tokenizers, checkpoint.step, folder)
 
 
-def _read_recipe(folder: Path) -> Recipe:
+def read_recipe(folder: Path) -> Recipe:
+    """The recipe that a checkpoint was trained by.
+
+    Raises:
+        CheckpointError: it cannot be used.
+    """
     try:
         return load_recipe(folder / CONFIG)
     except ConfigError as error:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from transformer_mt.cli.translate import add_model_arguments, load_translator
 from transformer_mt.config import EvaluationConfig, Recipe
@@ -31,9 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test", metavar="NAME", action="append", help="only this data.test name, or valid; may be repeated"
     )
+    parser.add_argument(
+        "--data-root",
+        metavar="FOLDER",
+        help="where the test sets are now, if not where they were in training",
+    )
     files = parser.add_argument_group("plain files instead of a run")
     files.add_argument("--hyp", metavar="FILE", help="translations, one per line, not tokenised")
     files.add_argument("--ref", metavar="FILE", nargs="+", help="references: one file per stream")
+    files.add_argument("--json", metavar="FILE", help="write the scores here too")
     files.add_argument("--lang", help="language of the texts (zh, ja and ko have their own BLEU tokenizers)")
     add_model_arguments(parser)
 
@@ -62,15 +69,26 @@ def _score_files(args: argparse.Namespace) -> int:
     references = [list(read_lines(path)) for path in args.ref]
     scores = score(hypotheses, references, EvaluationConfig().metrics, args.lang)
     _print_table(args.hyp, len(hypotheses), scores)
+    if args.json:
+        report = {
+            "hypotheses": args.hyp,
+            "references": args.ref,
+            "sentences": len(hypotheses),
+            "scores": [asdict(one) for one in scores],
+        }
+        _write_json(args.json, report)
     return EXIT_OK
 
 
 def _score_run(args: argparse.Namespace) -> int:
-    from transformer_mt.checkpoint import find_checkpoint
-    from transformer_mt.recipe import load_recipe
+    from transformer_mt.checkpoint import find_checkpoint, read_recipe, verify
 
     folder = find_checkpoint(args.run_dir, args.checkpoint)
-    recipe = load_recipe(folder / "config.yaml")
+    verify(folder)
+    recipe = read_recipe(folder)
+    if args.data_root:
+        data = recipe.data.model_copy(update={"root": args.data_root})
+        recipe = recipe.model_copy(update={"data": data})
     sets = _chosen_sets(recipe, args.test)
     # All texts are read before anything is translated: a missing file shows at once.
     texts = {name: _read_set(sources, recipe) for name, sources in sets.items()}
@@ -141,11 +159,17 @@ def _evaluate_set(
         "device": str(translator.device),
         "decoding": translator.decoding.model_dump(),
     }
-    target = run / "evaluation" / name.replace("/", "_").replace(":", "_")
+    target = run / "evaluation" / quote(name, safe="")
     target.parent.mkdir(exist_ok=True)
     write_lines(f"{target}.txt", hypotheses)
-    write_lines(f"{target}.json", json.dumps(report, indent=1, ensure_ascii=False).split("\n"))
+    _write_json(f"{target}.json", report)
     print(f"transformer-mt: written: {target}.txt and {target}.json", file=sys.stderr)
+
+
+def _write_json(path: str, report: dict[str, Any]) -> None:
+    from transformer_mt.text.lines import write_lines
+
+    write_lines(path, json.dumps(report, indent=1, ensure_ascii=False).split("\n"))
 
 
 def _print_table(name: str, sentences: int, scores: Sequence[Score]) -> None:

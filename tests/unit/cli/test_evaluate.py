@@ -33,7 +33,7 @@ def test_all_test_sets_of_the_recipe_are_scored_by_name(
     """B173, B178: each set under its own name; texts are those of `translate`, scores those of the texts."""
     assert main(["evaluate", str(run), "--device", "cpu"]) == 0
     printed = capsys.readouterr().out
-    for name, size, stem in [("test", 5, "test"), ("sets/two", 3, "sets_two")]:
+    for name, size, stem in [("test", 5, "test"), ("sets/two", 3, "sets%2Ftwo")]:
         sources = (run.parent / f"{name}.de").read_text(encoding="utf-8").split("\n")[:-1]
         references = (run.parent / f"{name}.en").read_text(encoding="utf-8").split("\n")[:-1]
         texts = [item.text for item in Translator.load(run, device="cpu").translate(sources)]
@@ -115,3 +115,39 @@ def test_a_run_without_test_sets_says_so(tmp_path: Path, capsys: pytest.CaptureF
     run = random_run(tmp_path / "run", data=data)
     assert main(["evaluate", str(run)]) == 2
     assert "names no data.test; use --test valid" in capsys.readouterr().err
+
+
+def test_scores_of_plain_files_are_written_as_json(tmp_path: Path) -> None:
+    """Two reference streams; the file holds what was printed."""
+    for name in ("hyp", "one", "two"):
+        _write(tmp_path / name, ["a first line of text", f"and one more line {name}"])
+    files = [str(tmp_path / name) for name in ("hyp", "one", "two")]
+    command = ["evaluate", "--hyp", files[0], "--ref", *files[1:], "--lang", "en"]
+    assert main([*command, "--json", str(tmp_path / "scores.json")]) == 0
+    report = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
+    hypotheses, *references = [(tmp_path / n).read_text(encoding="utf-8").split("\n")[:-1] for n in files]
+    expected = score(hypotheses, references, ("bleu", "chrf", "ter"), "en")
+    assert [one["value"] for one in report["scores"]] == [one.value for one in expected]
+    assert report["sentences"] == 2
+    assert "nrefs:2" in report["scores"][0]["signature"]
+
+
+def test_moved_test_sets_are_found_by_data_root(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run outlives the folder it was trained from."""
+    moved = run.parent / "moved"
+    moved.mkdir()
+    for side in ("de", "en"):
+        (run.parent / f"test.{side}").rename(moved / f"test.{side}")
+    assert main(["evaluate", str(run), "--test", "test"]) == 3
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--test", "test", "--data-root", str(moved)]) == 0
+    assert "test (5 lines)" in capsys.readouterr().out
+
+
+def test_two_names_never_share_a_file(run: Path) -> None:
+    """Pins `a/b` and `a_b` writing over each other: the file name spells the name reversibly."""
+    from urllib.parse import unquote
+
+    assert main(["evaluate", str(run), "--test", "sets/two"]) == 0
+    (path,) = (run / "evaluation").glob("*.json")
+    assert unquote(path.stem) == "sets/two"
