@@ -8,7 +8,6 @@ formats and scores are not known here.
 from __future__ import annotations
 
 import copy
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,14 +28,13 @@ from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.protocol import Seq2SeqModel
 from transformer_mt.recipe import parse_section
 from transformer_mt.runtime.device import autocast_dtype, pick_device, pick_precision
-from transformer_mt.text.lines import one_line
+from transformer_mt.text.lines import is_blank, one_line
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, NUM_SPECIAL, PAD_ID, UNK_ID, Tokenizers
 
 # Source lengths are padded up to a multiple of this: a function of the sentence alone.
 _LENGTH_STEP = 8
 # Padded source tokens in one batch, so that a long line gets a batch to itself.
 _MAX_BATCH_TOKENS = 8192
-_BLANK_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 
 
 @dataclass(frozen=True)
@@ -242,16 +240,16 @@ class Translator:
         return max(limit, 1)
 
     def _translation(self, hypotheses: list[Hypothesis], num_src_tokens: int) -> Translation:
+        if not hypotheses:
+            raise CheckpointError(
+                f"the model gives no finite probabilities in {self.decoding.precision}; use another "
+                "--checkpoint, or --precision fp32"
+            )
         distinct: dict[str, Candidate] = {}
         for found in hypotheses:
             text = one_line(self.tokenizers.tgt.decode(found.token_ids))
             distinct.setdefault(text, Candidate(text, found.score, found.token_ids, found.at_limit))
         return Translation(list(distinct.values())[: self.decoding.nbest], num_src_tokens)
-
-
-def is_blank(text: str) -> bool:
-    """Whether nothing would be seen of the text: white space, zero-width and control characters alone."""
-    return all(unicodedata.category(character) in _BLANK_CATEGORIES for character in text)
 
 
 def _invisible_ids(tokenizers: Tokenizers) -> list[int]:

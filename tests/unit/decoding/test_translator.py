@@ -12,9 +12,10 @@ from torch import Tensor
 
 from transformer_mt.checkpoint import LoadedRun, load_run
 from transformer_mt.config import DecodingConfig
-from transformer_mt.decoding.translator import Translator, is_blank
+from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import CheckpointError, ConfigError, DataError
 from transformer_mt.model.protocol import EncoderOutput
+from transformer_mt.text.lines import is_blank
 
 
 @pytest.fixture(scope="module")
@@ -239,3 +240,13 @@ def test_wrong_arguments_are_refused(run: Path, loaded: LoadedRun) -> None:
         Translator.load(run, device="cpu", beam_size=0)
     with pytest.raises(ConfigError, match="--nbest: .*must not exceed `beam_size`"):
         Translator.load(run, device="cpu", nbest=9)
+
+
+def test_weights_that_are_not_finite_are_an_error_of_the_checkpoint(loaded: LoadedRun) -> None:
+    """Pins an IndexError on a model that diverged: no beam has a probability."""
+    with torch.no_grad():
+        for weight in loaded.model.decoder.parameters():
+            weight.fill_(float("nan"))
+    translator = _translator(loaded, beam_size=3)
+    with pytest.raises(CheckpointError, match="gives no finite probabilities in fp32"):
+        translator.translate(["some text"])
