@@ -164,18 +164,18 @@ class TrainingConfig(_Section):
     """Rows times padded length of the larger side, per micro-batch and process."""
     update_freq: Count = 1
     """Micro-batches per update, normalised once by the tokens of all of them."""
-    optimizer: Literal["adamw"] = "adamw"
-    """Update rule."""
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    """Update rule: Adam with decoupled weight decay, or plain."""
     learning_rate: Annotated[float, Field(gt=0.0)] = 1e-3
     """Peak learning rate."""
     beta1: Rate = 0.9
-    """AdamW: decay of the first moment."""
+    """Decay of the first moment."""
     beta2: Rate = 0.98
-    """AdamW: decay of the second moment."""
+    """Decay of the second moment."""
     eps: Annotated[float, Field(gt=0.0)] = 1e-9
-    """AdamW: term that keeps the division finite."""
+    """Term that keeps the division finite."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
-    """AdamW: decoupled weight decay of matrices; biases and norms are never decayed."""
+    """Weight decay of matrices; biases and norms are never decayed."""
     schedule: Literal["inverse_sqrt", "cosine", "wsd", "constant"] = "inverse_sqrt"
     """Shape of the learning rate after warm-up; wsd = warmup, stable, linear decay."""
     warmup_steps: CountOrZero = 4000

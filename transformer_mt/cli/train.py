@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transformer_mt.config import Recipe
 from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError
@@ -77,10 +77,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace) -> int:
-    from transformer_mt.checkpoint import newest_valid
-    from transformer_mt.runtime.device import peak_memory
+    from transformer_mt.checkpoint import newest_valid, read_json
     from transformer_mt.training.logbook import Logbook
-    from transformer_mt.training.model_card import write_model_card
     from transformer_mt.training.run_directory import belongs_to_run, check_continues, clear, describe
     from transformer_mt.training.trainer import Interrupted
 
@@ -105,7 +103,8 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
     }
     progress = trainer.progress
     if trainer.finished:
-        # run.json stays as it is: it holds what the training cost.
+        if "cost" not in (read_json(run_dir / "run.json") or {}):
+            _close(trainer, info)  # killed after the last checkpoint, before the books were closed
         limit = "max_steps" if progress.step >= recipe.training.max_steps else "patience"
         print(
             f"{run_dir}: already finished at step {progress.step}; raise training.{limit} to go on",
@@ -123,16 +122,26 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
             trainer.train(logbook)
         except Interrupted as stop:
             return stop.exit_code
+    _close(trainer, info)
+    return EXIT_OK
+
+
+def _close(trainer: Trainer, info: dict[str, Any]) -> None:
+    """Write down what the whole training cost, and the model card."""
+    from transformer_mt.runtime.device import peak_memory
+    from transformer_mt.training.model_card import write_model_card
+    from transformer_mt.training.run_directory import describe
+
+    progress = trainer.progress
     info["cost"] = {
         "steps": progress.step,
         "target_tokens": progress.tokens,
         "seconds": progress.seconds,
-        "peak_gib": peak_memory(device) / 2**30,
+        "peak_gib": peak_memory(trainer.updater.device) / 2**30,
     }
     info["signatures"] = trainer.validation.signatures
-    describe(run_dir, recipe, info)
-    write_model_card(run_dir)
-    return EXIT_OK
+    describe(trainer.run_dir, trainer.recipe, info)
+    write_model_card(trainer.run_dir)
 
 
 def _build_updater(

@@ -8,14 +8,18 @@ from torch import nn
 from transformer_mt.config import TrainingConfig
 
 
-def build_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """AdamW (Loshchilov and Hutter 2019); matrices are decayed, biases and norm weights are not."""
+def build_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """AdamW (Loshchilov and Hutter 2019) or Adam (Kingma and Ba 2015, decay as part of the gradient).
+
+    Matrices are decayed, biases and norm weights are not.
+    """
     weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [w for w in weights if w.dim() >= 2], "weight_decay": config.weight_decay},
         {"params": [w for w in weights if w.dim() < 2], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(
+    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+    return kind(
         [group for group in groups if group["params"]],
         lr=config.learning_rate,
         betas=(config.beta1, config.beta2),
