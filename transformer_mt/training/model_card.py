@@ -53,17 +53,16 @@ def _data(recipe: Recipe, info: dict[str, Any]) -> str:
 
 def _scores(run_dir: Path, recipe: Recipe, info: dict[str, Any], best: dict[str, Any]) -> str:
     signature = info["signatures"].get(best["metric"], "nats per token")
+    # A list, not a table: signatures hold the character that separates the cells of a table.
     lines = [
         f"## Scores\nBeam {recipe.decoding.beam_size}, on raw text.\n",
-        "| set | checkpoint | metric | value | signature |",
-        "|---|---|---|---|---|",
-        f"| validation | step {best['step']} | {best['metric']} | {best['value']:.2f} | `{signature}` |",
+        f"- validation, step {best['step']}: {best['metric']} {best['value']:.2f} (`{signature}`)",
     ]
     for path in sorted((run_dir / "evaluation").glob("*.json")):
         report = json.loads(path.read_text(encoding="utf-8"))
         lines += [
-            f"| {report['set']} | step {report['step']} | {score['name']} | {score['value']:.2f} "
-            f"| `{score['signature']}` |"
+            f"- {report['set']}, step {report['step']}: {score['name']} {score['value']:.2f} "
+            f"(`{score['signature']}`)"
             for score in report["scores"]
         ]
     return "\n".join(lines)
