@@ -5,6 +5,7 @@ Anything else that is raised is a fault of the program and shows a traceback.
 
 EXIT_OK = 0
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
 
 
 class UserError(Exception):

@@ -8,18 +8,21 @@ the rest.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
+import errno
 import importlib
 import logging
 import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 from transformer_mt import __version__
-from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, UserError
+from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, UserError
 
 VERBS = ("prepare", "train", "translate", "evaluate", "average")
 _EXIT_CODES = """\
@@ -85,27 +88,76 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns the exit code; only a fault of the program itself shows a traceback."""
-    args = build_parser().parse_args(argv)
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
-    logging.getLogger("transformer_mt").setLevel(logging.INFO)
+    _replace_closed_streams()
+    with _terminable():
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     try:
+        args = build_parser().parse_args(argv)
+        logging.basicConfig(format="%(message)s", stream=sys.stderr)
+        logging.getLogger("transformer_mt").setLevel(logging.INFO)
         code: int = args.run(args)
         sys.stdout.flush()
         return code
     except UserError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # The reader of our output has seen enough; Python must not try to flush into it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_unwritten()  # the reader of our output has seen enough
         return EXIT_OK
     except OSError as error:
+        _drop_unwritten()
+        if error.errno == errno.EBADF:
+            return _fail("stdin or stdout is closed; open it, or name a file", 3)
         where = f"{error.filename}: " if error.filename else ""
         return _fail(
             f"{where}{error.strerror or error}; check the path, the permissions and the free space", 3
         )
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt as stop:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        _drop_unwritten()
+        if isinstance(stop, _Terminated):
+            return _fail("terminated", EXIT_TERMINATED)
         return _fail("interrupted", EXIT_INTERRUPTED)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came: it ends a verb as Ctrl-C does, so that half-written files are removed."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _replace_closed_streams() -> None:
+    """Where the shell closed a standard stream, Python has None and the next file would take its number.
+
+    The stand-ins of stdin and stdout are open the wrong way: to use them is an error, as it should be.
+    """
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), "r", encoding="utf-8")
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def _drop_unwritten() -> None:
+    """Where stdout takes no more text, Python must not try to flush into it again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

@@ -6,6 +6,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -182,3 +183,49 @@ def test_flags_and_words_may_be_mixed(verb: Verb) -> None:
     sys.modules["transformer_mt.cli.probe"].add_arguments = add_arguments  # type: ignore[attr-defined]
     assert entry.main(["probe", "a.yaml", "b=1", "--checkpoint", "best", "c=2"]) == 0
     assert (seen[0].recipe, seen[0].overrides, seen[0].checkpoint) == ("a.yaml", ["b=1", "c=2"], "best")
+
+
+@pytest.mark.parametrize(
+    ("closed", "body", "code", "message"),
+    [
+        ("<&-", "sys.stdin.buffer.readline()", 3, "stdin or stdout is closed"),
+        (">&-", "print(1)", 3, "stdin or stdout is closed"),
+        (">/dev/full", "print(1)", 3, "No space left on device"),
+        ("<&- >&-", "pass", 0, ""),
+        ("2>&-", "print(1, file=sys.stderr)", 0, ""),
+    ],
+)
+def test_a_closed_stream_is_an_error_only_where_it_is_used(
+    closed: str, body: str, code: int, message: str
+) -> None:
+    """Pins B184 for streams: no traceback, not exit code 120, and no file of ours takes the free number."""
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, PROBE.format(body=body)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stderr.count("\n") == (1 if message else 0) and message in done.stderr
+
+
+def test_termination_unwinds(tmp_path: Path) -> None:
+    """Pins B186 for verbs without a state to save: SIGTERM gives 143 and removes half-written files."""
+    script = PROBE.format(
+        body="""
+    from transformer_mt.text.lines import write_lines
+    def lines():
+        print(1, flush=True)
+        import time
+        time.sleep(60)
+        yield "a"
+    write_lines("out", lines())"""
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout and process.stdout.readline() == b"1\n"
+    process.terminate()
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (143, b"transformer-mt: error: terminated\n")
+    assert list(tmp_path.iterdir()) == []
