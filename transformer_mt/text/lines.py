@@ -102,8 +102,16 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write one line per text, all or nothing: an earlier file stays whole until the new one is on disk."""
+    """Write one line per text, all or nothing: an earlier file stays whole until the new one is on disk.
+
+    A link stays a link, and a device or pipe, which cannot be replaced, is written to.
+    """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            stream.writelines(one_line(line).encode("utf-8") + b"\n" for line in lines)
+        return
+    path = Path(os.path.realpath(path))
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -175,3 +175,20 @@ def test_written_files_have_ordinary_permissions(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.touch()
     assert path.stat().st_mode == plain.stat().st_mode
+
+
+def test_what_cannot_be_replaced_is_written_to(tmp_path: Path) -> None:
+    """`--output /dev/null` must not turn the device into a file, nor a link into a copy."""
+    (tmp_path / "link").symlink_to("out")
+    write_lines(tmp_path / "out", ["old"])
+    write_lines(tmp_path / "link", ["new"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "out").read_bytes() == b"new\n"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_lines(tmp_path / "pipe", ["a", "b"])
+    assert os.read(reader, 100) == b"a\nb\n"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+    with pytest.raises(IsADirectoryError, match="directory"):
+        write_lines(tmp_path, ["a"])
