@@ -132,7 +132,7 @@ def _json_records(path: Path) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(read_lines(path), start=1):
         try:
             yield f"{path}:{number}", json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path}:{number}: is not JSON ({error}); write one object a line") from None
 
 
