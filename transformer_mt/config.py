@@ -20,8 +20,10 @@ def _as_tuple(value: object) -> object:
 
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
-Count = Annotated[int, Field(ge=1)]
-CountOrZero = Annotated[int, Field(ge=0)]
+# Larger counts fit into no tensor.
+_MAX_COUNT = 2**31 - 1
+Count = Annotated[int, Field(ge=1, le=_MAX_COUNT)]
+CountOrZero = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Metric = Literal["bleu", "chrf", "ter"]
 
@@ -53,7 +55,7 @@ class DataConfig(_Section):
     """Source language: file suffix, `translation` column and evaluation tokenizer."""
     tgt_lang: Annotated[str, Field(min_length=1)]
     """Target language."""
-    max_length: Annotated[int, Field(ge=2)] = 256
+    max_length: Annotated[int, Field(ge=2, le=_MAX_COUNT)] = 256
     """Longest side of a training pair, in tokens with eos; longer pairs are dropped and counted."""
     max_length_ratio: Annotated[float, Field(ge=1.0)] = 4.0
     """A pair whose longer side has over 8 + this many times the tokens of the other is dropped."""
@@ -66,7 +68,7 @@ class TokenizerConfig(_Section):
 
     type: Literal["unigram", "bpe"] = "unigram"
     """Segmentation algorithm."""
-    vocab_size: Annotated[int, Field(ge=8)] = 8000
+    vocab_size: Annotated[int, Field(ge=8, le=_MAX_COUNT)] = 8000
     """Pieces per vocabulary, the 4 special and 256 byte pieces included."""
     shared: bool = True
     """One joint vocabulary for both languages."""
@@ -237,9 +239,9 @@ class DecodingConfig(_Section):
     """Hypotheses kept per sentence; 1 is greedy search."""
     nbest: Count = 1
     """Translations returned per sentence, at most beam_size."""
-    length_penalty: Annotated[float, Field(ge=0.0)] = 1.0
+    length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 1.0
     """alpha in log-probability / length^alpha, the length counting eos."""
-    max_len_a: Annotated[float, Field(ge=0.0)] = 1.5
+    max_len_a: Annotated[float, Field(ge=0.0, le=1000.0)] = 1.5
     """Output is at most max_len_a * source tokens + max_len_b tokens."""
     max_len_b: CountOrZero = 20
     """See max_len_a."""

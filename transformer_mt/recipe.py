@@ -81,8 +81,12 @@ def parse_section(values: dict[str, Any], base: DecodingConfig) -> DecodingConfi
     except ValidationError as error:
         lines = []
         for item in error.errors():
-            key = str(item["loc"][0]) if item["loc"] else _message(item).partition(":")[0]
-            lines.append(f"command line: --{key.replace('_', '-')}: {_message(item)}")
+            message = _message(item)
+            if item["loc"]:
+                key = str(item["loc"][0])
+            else:  # a check across keys names its key first: "nbest: …"
+                key, _, message = message.partition(": ")
+            lines.append(f"command line: --{key.replace('_', '-')}: {message}")
         raise ConfigError("\n".join(lines)) from None
 
 
@@ -145,7 +149,11 @@ def _read_yaml(path: Path) -> CommentedMap:
         if "\t" in problem or "'\\t'" in problem:
             problem += "; indent with spaces, not tabs"
         raise ConfigError(f"{where}: {problem}") from None
-    except YAMLError as error:
+    except (
+        YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # a date or a number that is none is a ValueError
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(tree, CommentedMap):
         found = "is empty" if tree is None else f"is a {'list' if isinstance(tree, list) else 'single value'}"
@@ -174,7 +182,7 @@ def _listed(value: Any) -> Any:
 def _parse_value(override: str, text: str) -> Any:
     try:
         return _plain(YAML(typ="rt", pure=True).load(text))
-    except YAMLError:
+    except (YAMLError, ValueError, RecursionError):
         raise ConfigError(f"command line: {override}: the value is not YAML; quote it") from None
 
 
@@ -215,6 +223,8 @@ def _message(error: Any) -> str:
         return str(error["ctx"]["error"])
     if error["type"] in ("model_type", "model_attributes_type"):
         return f"must be a section of keys, but is {error['input']!r} instead"
+    if error["type"] == "tuple_type":
+        return f"must be a name or a list of names, but is {error['input']!r} instead"
     text: str = error["msg"]
     text = text[0].lower() + text[1:]
     return f"{text.replace('input should be', 'must be')}, but is {error['input']!r} instead"

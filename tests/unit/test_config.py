@@ -14,6 +14,7 @@ from transformer_mt.config import (
     EvaluationConfig,
     ModelConfig,
     Recipe,
+    TokenizerConfig,
     TrainingConfig,
 )
 
@@ -66,6 +67,10 @@ def test_base_is_the_default_and_its_sizes_are_the_papers() -> None:
             "min_learning_rate: must not exceed `learning_rate`, but 0.01 > 0.001",
         ),
         (DecodingConfig, {"beam_size": 4, "nbest": 5}, "nbest: .* must not exceed `beam_size`, but 5 > 4"),
+        (DecodingConfig, {"max_len_a": 1e300}, "max_len_a"),
+        (DecodingConfig, {"length_penalty": 1e300}, "length_penalty"),
+        (TrainingConfig, {"seed": 2**31}, "seed"),
+        (TokenizerConfig, {"vocab_size": 2**31}, "vocab_size"),
         (EvaluationConfig, {"metrics": []}, "metrics"),
         (DataConfig, {**DATA, "train": []}, "train"),
         (DataConfig, {**DATA, "valid": []}, "valid"),
@@ -101,7 +106,7 @@ def test_learned_positions_hold_the_longest_training_sentence() -> None:
         recipe(model={"positions": "learned", "max_positions": 100})
 
 
-@pytest.mark.parametrize("value", [True, "3", 3.0, 0, -1])
+@pytest.mark.parametrize("value", [True, "3", 3.0, 0, -1, 2**31])
 def test_counts_are_whole_positive_numbers(value: object) -> None:
     """Pins that nothing is converted on the quiet (B192): yes, "3" and 3.0 are no update count."""
     with pytest.raises(ValidationError, match="max_steps"):

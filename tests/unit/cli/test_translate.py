@@ -160,6 +160,7 @@ def test_cut_off_translations_are_counted_on_stderr(
         (["nowhere"], 5, "nowhere: no such run directory"),
         (["RUN", "no.txt"], 3, "no.txt: cannot be read"),
         (["RUN", "--checkpoint", "7"], 5, "has no checkpoint of step 7; it has 20"),
+        (["RUN", "--nbest", "4"], 2, "--nbest: `nbest` must not exceed"),
         (["RUN", "--checkpoint", "newest"], 2, "must be best, latest, averaged or the number"),
     ],
 )
