@@ -51,11 +51,12 @@ def run(args: argparse.Namespace) -> int:
     from transformer_mt.data.prepare import prepare
     from transformer_mt.model.build import head_warning
     from transformer_mt.runtime.device import pick_device, pick_precision, set_up_process
-    from transformer_mt.training.run_directory import locked, stored_precision
+    from transformer_mt.training.run_directory import check_usable, locked, stored_precision
 
     run_dir = Path(recipe.run_dir)
     if args.init_from and Path(args.init_from).resolve().is_relative_to(run_dir.resolve()):
         raise ConfigError(f"--init-from {args.init_from}: lies in run_dir {run_dir}; name another run_dir")
+    check_usable(run_dir, overwrite=args.overwrite)
     set_up_process()
     device = pick_device(args.device)
     precision: str = recipe.training.precision

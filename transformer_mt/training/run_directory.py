@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import platform
+import re
 import shlex
 import shutil
 import sys
@@ -22,6 +23,12 @@ from transformer_mt.checkpoint import read_json, write_json, write_text
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.recipe import differences, dump_recipe, load_recipe
+
+# Everything that a run writes, the lock apart.
+_RUN_FILES = re.compile(
+    r"config\.yaml|(run|best|latest)\.json|metrics\.jsonl|train\.log|README\.md|"
+    r"tokenizer(\.src|\.tgt)?\.model|checkpoints|evaluation|samples|tensorboard|\.writing-.*"
+)
 
 
 @contextmanager
@@ -42,22 +49,35 @@ def locked(run_dir: Path) -> Iterator[None]:
         yield
 
 
+def check_usable(run_dir: Path, *, overwrite: bool) -> None:
+    """Find out at once, before data are prepared, that this can be no run directory.
+
+    Raises:
+        ConfigError: it is a file, or holds what is not ours and a run would write over or delete.
+    """
+    if run_dir.exists() and not run_dir.is_dir():
+        raise ConfigError(f"run_dir {run_dir}: is a file; name a folder")
+    if belongs_to_run(run_dir) or not run_dir.is_dir():
+        return
+    names = sorted(entry.name for entry in run_dir.iterdir() if entry.name != ".lock")
+    if not overwrite:
+        names = [name for name in names if _RUN_FILES.fullmatch(name)]
+        if "checkpoints" in names:
+            return  # a run that lost its recipe: there is more to say about it
+    if names:
+        raise ConfigError(f"{run_dir}: is not a run directory (it holds {names[0]}); name another run_dir")
+
+
 def belongs_to_run(run_dir: Path) -> bool:
     """True where training has begun in this directory before."""
     return (run_dir / "config.yaml").is_file()
 
 
 def clear(run_dir: Path) -> None:
-    """Remove an old run for `--overwrite`; a folder that is not a run is left alone.
-
-    Raises:
-        ConfigError: the folder holds something else.
-    """
-    others = [entry.name for entry in run_dir.iterdir() if entry.name != ".lock"] if run_dir.is_dir() else []
-    if others and not belongs_to_run(run_dir):
-        raise ConfigError(f"{run_dir}: is not a run directory (it holds {others[0]}); name another run_dir")
-    for name in others:
-        entry = run_dir / name
+    """Remove an old run for `--overwrite`, and nothing else that was put beside it."""
+    for entry in list(run_dir.iterdir()):
+        if not _RUN_FILES.fullmatch(entry.name):
+            continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:

@@ -1,0 +1,50 @@
+"""The run directory: what is refused before any work, and what `--overwrite` deletes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transformer_mt.errors import ConfigError
+from transformer_mt.training.run_directory import check_usable, clear
+
+
+def test_a_file_is_no_run_directory(tmp_path: Path) -> None:
+    """Pins that it shows at once and not after the data are prepared."""
+    (tmp_path / "run").touch()
+    with pytest.raises(ConfigError, match=r"run: is a file; name a folder"):
+        check_usable(tmp_path / "run", overwrite=False)
+
+
+@pytest.mark.parametrize(("name", "overwrite"), [("README.md", False), ("README.md", True), ("a.txt", True)])
+def test_a_folder_with_other_files_is_refused(tmp_path: Path, name: str, overwrite: bool) -> None:
+    """Pins B188: what a run would write over or delete is someone else's."""
+    (tmp_path / name).touch()
+    with pytest.raises(ConfigError, match=f"is not a run directory .it holds {name}."):
+        check_usable(tmp_path, overwrite=overwrite)
+
+
+def test_a_new_run_may_lie_beside_other_files(tmp_path: Path) -> None:
+    """Pins that a folder with a recipe in it, or the lock of a start that failed, can still be used."""
+    check_usable(tmp_path / "new", overwrite=True)
+    (tmp_path / ".lock").touch()
+    check_usable(tmp_path, overwrite=True)
+    (tmp_path / "recipe.yaml").touch()
+    check_usable(tmp_path, overwrite=False)
+
+
+def test_only_the_files_of_a_run_are_cleared(tmp_path: Path) -> None:
+    """Pins --overwrite that deletes the corpus or other runs that lie in the run directory."""
+    for name in ("config.yaml", "README.md", "train.log", "train.de", "recipe.yaml"):
+        (tmp_path / name).touch()
+    for name in ("checkpoints", "prepared", "other_run"):
+        (tmp_path / name).mkdir()
+    check_usable(tmp_path, overwrite=True)
+    clear(tmp_path)
+    assert {entry.name for entry in tmp_path.iterdir()} == {
+        "train.de",
+        "recipe.yaml",
+        "prepared",
+        "other_run",
+    }
