@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from transformer_mt.cli.translate import add_model_arguments, load_translator
+from transformer_mt.cli.translate import add_model_arguments, load_translator, refuse_overwriting
 from transformer_mt.config import EvaluationConfig, Recipe
 from transformer_mt.errors import EXIT_OK, ConfigError
 
@@ -65,6 +65,7 @@ def _score_files(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"evaluate: plain files need --hyp, --ref and --lang, but --{missing[0]} is missing"
         )
+    refuse_overwriting("--json", args.json, [args.hyp, *args.ref])
     hypotheses = list(read_lines(args.hyp))
     references = [list(read_lines(path)) for path in args.ref]
     scores = score(hypotheses, references, EvaluationConfig().metrics, args.lang)
@@ -94,6 +95,7 @@ def _score_run(args: argparse.Namespace) -> int:
     texts = {name: _read_set(sources, recipe) for name, sources in sets.items()}
     from transformer_mt.training.model_card import write_model_card
 
+    (Path(args.run_dir) / "evaluation").mkdir(exist_ok=True)
     translator = load_translator(args)
     for name, pairs in texts.items():
         _evaluate_set(
@@ -160,7 +162,6 @@ def _evaluate_set(
         "decoding": translator.decoding.model_dump(),
     }
     target = run / "evaluation" / quote(name, safe="")
-    target.parent.mkdir(exist_ok=True)
     write_lines(f"{target}.txt", hypotheses)
     _write_json(f"{target}.json", report)
     print(f"transformer-mt: written: {target}.txt and {target}.json", file=sys.stderr)

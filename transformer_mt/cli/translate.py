@@ -11,7 +11,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -76,7 +76,7 @@ def load_translator(args: argparse.Namespace) -> Translator:
 
 def run(args: argparse.Namespace) -> int:
     """Translate files or stdin."""
-    _refuse_overwriting(args.files, args.output)
+    refuse_overwriting("--output", args.output, args.files)
     from tqdm import tqdm
 
     from transformer_mt.text.lines import one_line, write_lines
@@ -181,15 +181,15 @@ def _read_into(stream: BinaryIO, waiting: queue.Queue[_Item]) -> None:
         waiting.put(error)
 
 
-def _refuse_overwriting(files: list[str], output: str | None) -> None:
+def refuse_overwriting(flag: str, output: str | None, files: Sequence[str]) -> None:
     """An output that cannot be written, or that is an input, is refused before any work is done."""
     if output is None:
         return
     folder = Path(output).resolve().parent
     if not folder.is_dir():
-        raise ConfigError(f"--output {output}: there is no folder {folder}; create it first")
+        raise ConfigError(f"{flag} {output}: there is no folder {folder}; create it first")
     if Path(output).is_dir():
-        raise ConfigError(f"--output {output}: is a folder; name a file")
+        raise ConfigError(f"{flag} {output}: is a folder; name a file")
     for file in files:
         if os.path.exists(file) and os.path.exists(output) and os.path.samefile(file, output):
-            raise ConfigError(f"--output {output}: is also the input {file}; name another file")
+            raise ConfigError(f"{flag} {output}: is also the input {file}; name another file")

@@ -132,6 +132,23 @@ def test_scores_of_plain_files_are_written_as_json(tmp_path: Path) -> None:
     assert "nrefs:2" in report["scores"][0]["signature"]
 
 
+def test_scores_never_overwrite_their_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pins B185 for --json: before any work, and the translations are as they were."""
+    for name in ("hyp", "ref"):
+        _write(tmp_path / name, ["a line"])
+    command = ["evaluate", "--hyp", str(tmp_path / "hyp"), "--ref", str(tmp_path / "ref"), "--lang", "en"]
+    for path, message in [
+        ("hyp", "is also the input"),
+        ("ref", "is also the input"),
+        (".", "is a folder"),
+        ("no/x.json", "there is no folder"),
+    ]:
+        assert main([*command, "--json", str(tmp_path / path)]) == 2
+        out, err = capsys.readouterr()
+        assert out == "" and "--json " in err and message in err
+    assert (tmp_path / "hyp").read_text(encoding="utf-8") == "a line\n"
+
+
 def test_moved_test_sets_are_found_by_data_root(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run outlives the folder it was trained from."""
     moved = run.parent / "moved"
