@@ -116,7 +116,7 @@ def save_checkpoint(
         temporary.mkdir(parents=True)
         free = shutil.disk_usage(temporary).free
         if free < size * 1.05 + 2**20:
-            raise OSError(f"needs {size / 2**20:.0f} MiB, but {free / 2**20:.0f} MiB are free")
+            raise OSError(f"needs {size * 1.05 / 2**20 + 1:.1f} MiB, but {free / 2**20:.1f} MiB are free")
         safetensors.torch.save_file(_contiguous(weights), temporary / MODEL)
         safetensors.torch.save_file(_contiguous(state), temporary / STATE)
         (temporary / SCALARS).write_text(json.dumps(scalars, indent=1) + "\n", encoding="utf-8")
@@ -157,6 +157,9 @@ def verify(folder: Path) -> None:
         raise CheckpointError(
             f"{folder}: has format {manifest.get('format')}, this version reads format {FORMAT}"
         )
+    missing = [name for name in (MODEL, STATE, SCALARS, CONFIG) if name not in expected]
+    if missing:
+        raise CheckpointError(f"{folder / MANIFEST}: does not list {missing[0]}; restore it from a copy")
     for name, digest in expected.items():
         try:
             found = _sha256(folder / name)
@@ -221,6 +224,9 @@ def write_text(path: Path, text: str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # the system names no file when the disk is full
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -237,11 +243,10 @@ def read_json(path: Path) -> dict[str, Any] | None:
         CheckpointError: it is there but damaged.
     """
     try:
-        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return value
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path}: cannot be read: {error}; delete it to go on without it") from None
 
 
@@ -320,7 +325,12 @@ def find_checkpoint(run: str | Path, which: str | int = "best") -> Path:
         return run_dir / "checkpoints" / AVERAGED
     if which in ("best", "latest"):
         pointer = read_json(run_dir / f"{which}.json")
-        step = int(pointer["step"]) if pointer else steps[-1]
+        try:
+            step = int(pointer["step"]) if pointer is not None else steps[-1]
+        except (KeyError, TypeError, ValueError):
+            raise CheckpointError(
+                f"{run_dir / which}.json: names no step; delete it to use the newest checkpoint"
+            ) from None
     else:
         try:
             step = int(which)

@@ -148,7 +148,7 @@ def test_full_disk_leaves_the_old_checkpoint(save, tmp_path, monkeypatch):
     save(1)
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
     monkeypatch.setattr(ckpt.shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(CheckpointError, match="cannot be written: needs .* MiB, but 0 MiB are free"):
+    with pytest.raises(CheckpointError, match="cannot be written: needs 1.0 MiB, but 0.0 MiB are free"):
         save(2)
     assert ckpt.saved_steps(tmp_path) == [1]
     assert not list((tmp_path / "checkpoints").glob(".writing-*"))
@@ -230,7 +230,7 @@ def test_a_full_disk_leaves_a_small_file_as_it_was(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(ckpt.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
         ckpt.write_text(path, "new: 2\n")
     assert path.read_bytes() == b"old: 1\n"
     assert list(tmp_path.iterdir()) == [path]
@@ -240,6 +240,26 @@ def test_damaged_pointer_is_named(tmp_path):
     (tmp_path / "best.json").write_text("{", encoding="utf-8")
     with pytest.raises(CheckpointError, match="best.json: cannot be read"):
         ckpt.read_json(tmp_path / "best.json")
+    (tmp_path / "best.json").write_text("3", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="best.json: cannot be read"):
+        ckpt.read_json(tmp_path / "best.json")
+
+
+@pytest.mark.parametrize("pointer", ["{}", '{"step": null}', '{"step": "x"}'])
+def test_a_pointer_without_a_step_is_named(save, tmp_path, pointer):
+    """Pins a traceback on a pointer that someone edited."""
+    save(3)
+    (tmp_path / "best.json").write_text(pointer, encoding="utf-8")
+    with pytest.raises(CheckpointError, match="best.json: names no step; delete it"):
+        ckpt.find_checkpoint(tmp_path)
+
+
+def test_a_manifest_vouches_for_every_part(save):
+    """Pins that an emptied manifest verifies, and the missing weights are a traceback later."""
+    folder = save(3)
+    (folder / "manifest.json").write_text('{"format": 1, "sha256": {}}', encoding="utf-8")
+    with pytest.raises(CheckpointError, match="manifest.json: does not list model.safetensors"):
+        ckpt.read_checkpoint(folder)
 
 
 def test_load_run_gives_a_model_in_eval_mode_with_its_weights(save, tmp_path):

@@ -121,7 +121,9 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and not error.filename:
+            error.filename = str(path)  # the system names no file when the disk is full
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise

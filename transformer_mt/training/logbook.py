@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ class Logbook:
         self._samples = run_dir / "samples"
         _cut(self._metrics, first_step)
         self._stream = open(self._metrics, "a", encoding="utf-8")  # noqa: SIM115 (closed in close)
+        self._excepthook = threading.excepthook
+        threading.excepthook = self._report_thread
         self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first_step + 1)
         self._file = logging.FileHandler(run_dir / "train.log", encoding="utf-8")
         self._file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -98,6 +101,7 @@ class Logbook:
     ) -> None:
         self._bar.close()
         self._board.close()
+        threading.excepthook = self._excepthook
         self._stream.close()
         _log.removeHandler(self._file)
         self._file.close()
@@ -150,6 +154,11 @@ class Logbook:
         if on_terminal:
             self._bar.write(message, file=sys.stderr)
 
+    def _report_thread(self, failure: threading.ExceptHookArgs) -> None:
+        """What TensorBoard's writer thread meets on a full disk is raised in ours too: not shown twice."""
+        if not isinstance(failure.exc_value, OSError):
+            self._excepthook(failure)
+
     def _write(self, kind: str, record: Mapping[str, float | int]) -> None:
         self._stream.write(json.dumps({"kind": kind, "time": round(time.time(), 3), **record}) + "\n")
         self._stream.flush()
@@ -172,7 +181,7 @@ def _cut(path: Path, last_step: int) -> None:
         try:
             if json.loads(line)["step"] <= last_step:
                 kept.append(line)
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, TypeError):
             continue
     temporary = path.with_name(".writing-metrics.jsonl")
     temporary.write_bytes(b"".join(line + b"\n" for line in kept))

@@ -5,12 +5,12 @@ Made from the files of the run directory alone, so it can be written again whene
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from transformer_mt.checkpoint import read_json, write_text
 from transformer_mt.config import Recipe
+from transformer_mt.errors import CheckpointError
 from transformer_mt.recipe import load_recipe
 
 
@@ -20,8 +20,8 @@ def write_model_card(run_dir: Path) -> None:
     if info is None or best is None or "cost" not in info:
         return  # not a run directory, or training has not come to an end yet
     recipe = load_recipe(run_dir / "config.yaml")
-    text = "\n\n".join(
-        [
+    try:
+        parts = [
             _model(run_dir.name, recipe, info),
             _data(recipe, info),
             f"## Command\n```sh\n{info['command']}\n```",
@@ -29,8 +29,12 @@ def write_model_card(run_dir: Path) -> None:
             _cost(recipe, info),
             f'## Use\n```sh\necho "…" | transformer-mt translate {run_dir}\n```',
         ]
-    )
-    write_text(run_dir / "README.md", text + "\n")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"{run_dir}: the model card cannot be written: run.json, best.json or a file in evaluation/ was "
+            f"changed ({type(error).__name__}: {error}); restore it or delete it"
+        ) from None
+    write_text(run_dir / "README.md", "\n\n".join(parts) + "\n")
 
 
 def _model(name: str, recipe: Recipe, info: dict[str, Any]) -> str:
@@ -59,7 +63,7 @@ def _scores(run_dir: Path, recipe: Recipe, info: dict[str, Any], best: dict[str,
         f"- validation, step {best['step']}: {best['metric']} {best['value']:.2f} (`{signature}`)",
     ]
     for path in sorted((run_dir / "evaluation").glob("*.json")):
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = read_json(path) or {}
         lines += [
             f"- {report['set']}, step {report['step']}: {score['name']} {score['value']:.2f} "
             f"(`{score['signature']}`)"

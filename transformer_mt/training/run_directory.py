@@ -108,9 +108,9 @@ def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> lis
             "use the old values, another run_dir, or --overwrite to start anew"
         )
     info = read_json(run_dir / "run.json")
-    if info and info["data_fingerprint"] != data_fingerprint:
+    if info and (trained_on := str(info.get("data_fingerprint"))) != data_fingerprint:
         raise ConfigError(
-            f"{run_dir}: was trained on other data (fingerprint {info['data_fingerprint'][:12]}, "
+            f"{run_dir}: was trained on other data (fingerprint {trained_on[:12]}, "
             f"now {data_fingerprint[:12]}); use the old files, another run_dir, or --overwrite to start anew"
         )
     return [

@@ -192,3 +192,15 @@ def test_what_cannot_be_replaced_is_written_to(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
     with pytest.raises(IsADirectoryError, match="directory"):
         write_lines(tmp_path, ["a"])
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's own error names no file."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*out'"):
+        write_lines(tmp_path / "out", ["a"])
+    assert list(tmp_path.iterdir()) == []

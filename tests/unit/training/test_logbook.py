@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_records_after_the_step_continued_from_are_cut(tmp_path):
     """Pins duplicate steps after a resume, and a half-written last line of a killed run."""
     path = tmp_path / "metrics.jsonl"
     lines = [json.dumps({"kind": "train", "step": step}) for step in (5, 10, 15)]
-    path.write_text("\n".join([*lines, '{"kind": "tr']), encoding="utf-8")
+    path.write_text("\n".join([*lines, "[3]", "null", '{"kind": "tr']), encoding="utf-8")
     with Logbook(tmp_path, 10, 20) as logbook:
         logbook.training(Totals().record(15, update(), 0))
     steps = [json.loads(line)["step"] for line in path.read_text(encoding="utf-8").split("\n") if line]
@@ -94,3 +95,23 @@ def test_samples_are_one_line_each(tmp_path):
         logbook.samples(3, [("a\tb", "c\nd", "e")])
     text = (tmp_path / "samples" / "step_00000003.tsv").read_text(encoding="utf-8")
     assert text == "source\treference\ttranslation\na b\tc d\te\n"
+
+
+def test_a_full_disk_is_not_shown_by_a_thread_as_well(tmp_path, monkeypatch):
+    """TensorBoard writes in a thread of its own, whose traceback came before our line; other faults show."""
+    seen = []
+    monkeypatch.setattr(threading, "excepthook", lambda failure: seen.append(failure.exc_type))
+
+    def fail(error):
+        raise error
+
+    with Logbook(tmp_path, 0, 20):
+        for error in (OSError(28, "No space left on device"), ValueError("ours")):
+            thread = threading.Thread(target=fail, args=(error,))
+            thread.start()
+            thread.join()
+    assert seen == [ValueError]
+    with Logbook(tmp_path, 0, 20):
+        pass
+    threading.excepthook(threading.ExceptHookArgs((OSError, OSError(), None, None)))
+    assert seen == [ValueError, OSError]

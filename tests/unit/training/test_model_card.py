@@ -2,9 +2,11 @@
 
 import json
 
+import pytest
 from random_run import random_run
 
 from transformer_mt.checkpoint import folder_of, write_json
+from transformer_mt.errors import CheckpointError
 from transformer_mt.training.model_card import write_model_card
 
 SIGNATURE = "nrefs:1|case:mixed|tok:13a"
@@ -58,3 +60,28 @@ def test_no_card_before_training_has_come_to_an_end(tmp_path):
     write_json(run_dir / "run.json", {"command": "x"})
     write_model_card(run_dir)
     assert not (run_dir / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("run.json", '{"cost": {}}', "model card cannot be written: run.json, best.json or .*KeyError"),
+        ("evaluation/x.json", "{}", "model card cannot be written"),
+        ("evaluation/x.json", "x", "x.json: cannot be read"),
+    ],
+)
+def test_files_that_someone_changed_are_named(tmp_path, name, content, message):
+    """Pins tracebacks at the end of an evaluation that took an hour."""
+    run_dir = random_run(tmp_path / "run")
+    config = next(run_dir.glob("checkpoints/*/config.yaml"))
+    (run_dir / "config.yaml").write_bytes(config.read_bytes())
+    info = dict.fromkeys(("transformer_mt", "command", "machine", "torch", "data_fingerprint"), "x")
+    cost = {"steps": 20, "target_tokens": 4321, "seconds": 90.0, "peak_gib": 1.5}
+    numbers = {"parameters": 1, "training_pairs": 1, "threads": 1, "signatures": {}, "cost": cost}
+    write_json(run_dir / "run.json", info | numbers)
+    write_json(run_dir / "best.json", {"step": 20, "metric": "bleu", "value": 1.0})
+    write_model_card(run_dir)
+    (run_dir / "evaluation").mkdir()
+    (run_dir / name).write_text(content, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=message):
+        write_model_card(run_dir)
