@@ -161,7 +161,7 @@ def test_validation_best_and_evaluate_agree(copy_task):
     assert evaluated["chrf"] == validated["chrf"] == best["value"] > 0.0
     assert evaluated["bleu"] == validated["bleu"]
     card = (run_dir / "README.md").read_text(encoding="utf-8")
-    assert f"| valid | step {best['step']} | chrf | {evaluated['chrf']:.2f} |" in card
+    assert f"- valid, step {best['step']}: chrf {evaluated['chrf']:.2f} (" in card
 
 
 def test_finished_run_says_so_and_changes_nothing(copy_task, capsys):
@@ -416,3 +416,17 @@ def test_interrupt_key_saves_and_exits_130(copy_task):
     saved = ckpt.newest_valid(recipe.parent / "run")
     assert saved.step >= 3
     assert main(["train", str(recipe), f"training.max_steps={saved.step + 2}"]) == 0
+
+
+def test_weights_that_left_the_finite_numbers_are_a_divergence(copy_task, capsys):
+    """Pins a finite gradient times an absurd rate: the first validation ends training, with code 4."""
+    recipe = copy_task({"learning_rate: 3e-3": "learning_rate: 1e300"})
+    assert main(["train", str(recipe), "training.warmup_steps=0", "training.validate_every=2"]) == 4
+    assert "diverged: in validation the model gives no finite" in capsys.readouterr().err
+
+
+def test_a_model_that_exceeds_the_memory_is_a_matter_of_the_recipe(copy_task, capsys):
+    """Pins B055 for training: what to lower, and no traceback."""
+    sizes = ["model.d_model=100000000", "model.num_heads=1"]
+    assert main(["train", str(copy_task()), *sizes]) == 2
+    assert "does not fit into the memory of cpu; lower training.max_tokens" in capsys.readouterr().err

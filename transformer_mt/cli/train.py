@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.config import Recipe
-from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError
+from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError, DivergenceError
 from transformer_mt.recipe import dump_recipe, load_recipe
 
 if TYPE_CHECKING:
@@ -50,7 +50,12 @@ def run(args: argparse.Namespace) -> int:
     from transformer_mt.checkpoint import find_checkpoint
     from transformer_mt.data.prepare import prepare
     from transformer_mt.model.build import head_warning
-    from transformer_mt.runtime.device import pick_device, pick_precision, set_up_process
+    from transformer_mt.runtime.device import (
+        is_out_of_memory,
+        pick_device,
+        pick_precision,
+        set_up_process,
+    )
     from transformer_mt.training.run_directory import check_usable, locked, stored_precision
 
     run_dir = Path(recipe.run_dir)
@@ -71,10 +76,19 @@ def run(args: argparse.Namespace) -> int:
     if warning:
         print(f"transformer-mt: warning: {warning}", file=sys.stderr)
     prepared = prepare(recipe, log=partial(print, file=sys.stderr))
-    if args.dry_run:
-        return _rehearse(recipe, prepared, device)
-    with locked(run_dir):
-        return _train(recipe, prepared, device, args)
+    try:
+        if args.dry_run:
+            return _rehearse(recipe, prepared, device)
+        with locked(run_dir):
+            return _train(recipe, prepared, device, args)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ConfigError(
+            f"{args.recipe}: the model or a batch does not fit into the memory of {device}; "
+            "lower training.max_tokens (and raise training.update_freq as much) or a size of the model, "
+            "or set training.gradient_checkpointing"
+        ) from None
 
 
 def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace) -> int:
@@ -245,7 +259,13 @@ def _validation_set(
     signatures: dict[str, str] = {}
 
     def translate() -> tuple[list[str], dict[str, float]]:
-        translations = [translation.text for translation in translator.translate(sources)]
+        try:
+            translations = [translation.text for translation in translator.translate(sources)]
+        except CheckpointError as error:
+            raise DivergenceError(
+                f"{recipe.run_dir}: diverged: in validation {error}; go on from the last checkpoint, or "
+                "start anew, with a smaller training.learning_rate"
+            ) from None
         scores = score(translations, [references], ("bleu", "chrf"), recipe.data.tgt_lang)
         signatures.update({result.name: result.signature for result in scores})
         return translations, {result.name: result.value for result in scores}

@@ -27,7 +27,7 @@ from transformer_mt.errors import CheckpointError, DataError
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.protocol import Seq2SeqModel
 from transformer_mt.recipe import parse_section
-from transformer_mt.runtime.device import autocast_dtype, pick_device, pick_precision
+from transformer_mt.runtime.device import autocast_dtype, is_out_of_memory, pick_device, pick_precision
 from transformer_mt.text.lines import is_blank, one_line
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, NUM_SPECIAL, PAD_ID, UNK_ID, Tokenizers
 
@@ -197,7 +197,9 @@ class Translator:
         """Hypotheses of every line of a batch; a batch that does not fit into memory is halved."""
         try:
             return self._search_batch([sources[index] for index in batch])
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
             if len(batch) == 1:
                 raise DataError(
                     f"line {batch[0] + first_line}: its {len(sources[batch[0]])} tokens do not fit into the "
@@ -243,7 +245,7 @@ class Translator:
         if not hypotheses:
             raise CheckpointError(
                 f"the model gives no finite probabilities in {self.decoding.precision}; use another "
-                "--checkpoint, or --precision fp32"
+                "checkpoint, or precision fp32"
             )
         distinct: dict[str, Candidate] = {}
         for found in hypotheses:

@@ -67,6 +67,11 @@ def set_up_process() -> None:
     torch.set_flush_denormal(True)
 
 
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether a device had too little memory; on a CPU only the text of the error tells."""
+    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
+
+
 def peak_memory(device: torch.device) -> int:
     """Bytes: the most this process has held (resident memory on a CPU, allocated memory on a GPU)."""
     if device.type == "cuda":

@@ -242,6 +242,21 @@ def test_wrong_arguments_are_refused(run: Path, loaded: LoadedRun) -> None:
         Translator.load(run, device="cpu", nbest=9)
 
 
+def test_a_line_that_exceeds_the_memory_is_named(loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B055: the CPU's allocator has no error class of its own; other errors of torch are faults of ours."""
+
+    def fail(src_ids: Tensor, src_mask: Tensor) -> EncoderOutput:
+        raise RuntimeError(problem)
+
+    monkeypatch.setattr(loaded.model, "encode", fail)
+    problem = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+    with pytest.raises(DataError, match="line 2: its .* do not fit into the memory"):
+        _translator(loaded).translate(["", "abd"])
+    problem = "shapes differ"
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        _translator(loaded).translate(["abd"])
+
+
 def test_weights_that_are_not_finite_are_an_error_of_the_checkpoint(loaded: LoadedRun) -> None:
     """Pins an IndexError on a model that diverged: no beam has a probability."""
     with torch.no_grad():
