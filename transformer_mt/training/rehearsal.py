@@ -21,7 +21,8 @@ from transformer_mt.text.tokenizer import UNK_ID, Tokenizer
 from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
 
-_WARM_UP_UPDATES, _TIMED_UPDATES = 3, 20
+# Memory settles only after many shapes of batches: small models see 60 updates, large ones as many as fit.
+_WARM_UP_UPDATES, _TIMED_UPDATES, _ENOUGH_UPDATES, _ENOUGH_SECONDS = 3, 60, 5, 30.0
 
 
 def rehearse(
@@ -62,6 +63,8 @@ def rehearse(
         if number >= _WARM_UP_UPDATES:
             seconds += time.perf_counter() - started
             tokens += update.num_tokens
+        if seconds > _ENOUGH_SECONDS and number >= _WARM_UP_UPDATES + _ENOUGH_UPDATES:
+            break
     tokens_per_epoch = int(prepared.train.tgt_lengths.sum(dtype="int64"))
     tokens_per_update = tokens_per_epoch / len(order) * config.update_freq
     per_update = tokens_per_update * seconds / max(tokens, 1)
