@@ -314,9 +314,11 @@ def _initialise_from(trainer: Trainer, run: str) -> None:
 
 
 def _rehearse(recipe: Recipe, prepared: PreparedData, device: torch.device) -> int:
+    from transformer_mt.data.report import format_report
     from transformer_mt.training.rehearsal import rehearse
 
     model, updater = _build_updater(recipe, prepared, device)
+    print(format_report(prepared.report))
     for line in rehearse(recipe, prepared, model, updater, _stream(recipe, prepared)(1, 0)):
         print(line)
     return EXIT_OK

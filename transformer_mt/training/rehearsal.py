@@ -28,10 +28,9 @@ _WARM_UP_UPDATES, _TIMED_UPDATES, _ENOUGH_UPDATES, _ENOUGH_SECONDS = 3, 60, 5, 3
 def rehearse(
     recipe: Recipe, prepared: PreparedData, model: nn.Module, updater: Updater, stream: MicroBatches
 ) -> Iterator[str]:
-    """Report lines: data, vocabulary, parameters, batches, memory, time."""
+    """Report lines: vocabulary, parameters, batches, memory, time."""
     config, order = recipe.training, list(stream.order())
     parameters = sum(weight.numel() for weight in model.parameters())
-    yield f"pairs              train {len(prepared.train):,}  valid {len(prepared.valid):,}"
     for side, tokenizer in (("source", prepared.tokenizers.src), ("target", prepared.tokenizers.tgt)):
         yield f"vocabulary {side}  {_coverage(prepared.valid, side, tokenizer)}"
     yield f"parameters         {parameters:,} ({parameters * 4 / 2**20:.0f} MiB in fp32)"
