@@ -159,9 +159,10 @@ def _close(trainer: Trainer, info: dict[str, Any]) -> None:
     write_model_card(trainer.run_dir)
 
 
-def _build_updater(
+def build_updater(
     recipe: Recipe, prepared: PreparedData, device: torch.device
 ) -> tuple[Transformer, Updater]:
+    """A model with initial weights, and all that one update of it needs; the precision must be resolved."""
     from transformer_mt.model.build import build_model
     from transformer_mt.runtime.seeds import seed_weights
     from transformer_mt.training.ema import Ema
@@ -209,7 +210,7 @@ def _check_valid_lengths(prepared: PreparedData, limit: int | None) -> None:
 def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) -> Trainer:
     from transformer_mt.training.trainer import Trainer
 
-    model, updater = _build_updater(recipe, prepared, device)
+    model, updater = build_updater(recipe, prepared, device)
     validation = _validation_set(recipe, prepared, model, device)
     return Trainer(
         recipe=recipe,
@@ -217,13 +218,14 @@ def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device)
         model=model,
         tokenizers=prepared.tokenizers,
         updater=updater,
-        stream=_stream(recipe, prepared),
+        stream=open_stream(recipe, prepared),
         validation=validation,
         pictures=_pictures(prepared, validation, model, device),
     )
 
 
-def _stream(recipe: Recipe, prepared: PreparedData) -> Callable[[int, int], MicroBatches]:
+def open_stream(recipe: Recipe, prepared: PreparedData) -> Callable[[int, int], MicroBatches]:
+    """(epoch, position) -> the micro-batches of a recipe from there on."""
     from transformer_mt.training.stream import MicroBatches
 
     def stream(epoch: int, position: int) -> MicroBatches:
@@ -317,9 +319,9 @@ def _rehearse(recipe: Recipe, prepared: PreparedData, device: torch.device) -> i
     from transformer_mt.data.report import format_report
     from transformer_mt.training.rehearsal import rehearse
 
-    model, updater = _build_updater(recipe, prepared, device)
+    model, updater = build_updater(recipe, prepared, device)
     print(format_report(prepared.report))
-    for line in rehearse(recipe, prepared, model, updater, _stream(recipe, prepared)(1, 0)):
+    for line in rehearse(recipe, prepared, model, updater, open_stream(recipe, prepared)(1, 0)):
         print(line)
     return EXIT_OK
 
