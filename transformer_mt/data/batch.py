@@ -1,4 +1,4 @@
-"""Examples -> one padded batch, with decoder input and labels shifted against each other.
+"""Examples -> one batch, padded or packed, with decoder input and labels shifted against each other.
 
 Knows nothing of text, of how examples were chosen, or of the model.
 """
@@ -6,7 +6,8 @@ Knows nothing of text, of how examples were chosen, or of the model.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,16 +47,65 @@ class Batch:
         return self.src_ids.numel() + self.labels.numel()
 
     def to(self, device: torch.device | str) -> Batch:
-        """The batch on another device."""
-        return Batch(
-            self.src_ids.to(device),
-            self.src_mask.to(device),
-            self.decoder_input_ids.to(device),
-            self.labels.to(device),
-            self.num_tokens,
-            self.num_src_tokens,
-            self.indices,
+        """The batch on another device; the copy to a card does not wait for it."""
+        return _moved(self, torch.device(device))
+
+    def packed(self) -> PackedBatch:
+        """The same sentences without padding."""
+        real = self.labels != IGNORED_LABEL  # (B, T)
+        src_real = self.src_mask[:, 0, 0]  # (B, S)
+        src_positions, src_starts, src_longest = _places(src_real)
+        tgt_positions, tgt_starts, tgt_longest = _places(real)
+        return PackedBatch(
+            src_ids=self.src_ids[src_real],
+            src_positions=src_positions,
+            src_starts=src_starts,
+            src_longest=src_longest,
+            decoder_input_ids=self.decoder_input_ids[real],
+            labels=self.labels[real],
+            tgt_positions=tgt_positions,
+            tgt_starts=tgt_starts,
+            tgt_longest=tgt_longest,
+            num_tokens=self.num_tokens,
+            num_src_tokens=self.num_src_tokens,
         )
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """One micro-batch as two rows of tokens, M of the source and N of the target, sentence after sentence."""
+
+    src_ids: Tensor
+    """(M,) int64, each sentence ending in eos."""
+    src_positions: Tensor
+    """(M,) int64, the place of each token in its sentence."""
+    src_starts: Tensor
+    """(B + 1,) int32, source tokens before each sentence, and M at last."""
+    src_longest: int
+    """Tokens of the longest source."""
+    decoder_input_ids: Tensor
+    """(N,) int64, each sentence beginning with bos, its eos left out."""
+    labels: Tensor
+    """(N,) int64, each sentence ending in eos."""
+    tgt_positions: Tensor
+    """(N,) int64."""
+    tgt_starts: Tensor
+    """(B + 1,) int32, and N at last."""
+    tgt_longest: int
+    """Tokens of the longest target."""
+    num_tokens: int
+    """N."""
+    num_src_tokens: int
+    """M."""
+
+    @property
+    def padded_tokens(self) -> int:
+        """Places of both sides; none of them is padding."""
+        return self.num_src_tokens + self.num_tokens
+
+    def to(self, device: torch.device | str) -> PackedBatch:
+        """The batch on another device; the copy to a card does not wait for it."""
+        return _moved(self, torch.device(device))
 
 
 def make_batch(
@@ -83,6 +133,31 @@ def make_batch(
         num_src_tokens=sum(len(src) for src, _ in pairs),
         indices=np.asarray(indices if len(indices) else range(len(pairs)), dtype=np.int64),
     )
+
+
+AnyBatch = TypeVar("AnyBatch", Batch, PackedBatch)
+
+
+def _moved(batch: AnyBatch, device: torch.device) -> AnyBatch:
+    """The batch with its tensors on `device`; copies to a card come from pinned memory."""
+
+    def move(tensor: Tensor) -> Tensor:
+        if device.type == "cuda" and tensor.device.type == "cpu":
+            return tensor.pin_memory().to(device, non_blocking=True)
+        return tensor.to(device)
+
+    values = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    moved: dict[str, Any] = {name: move(value) for name, value in values.items() if isinstance(value, Tensor)}
+    return replace(batch, **moved)
+
+
+def _places(real: Tensor) -> tuple[Tensor, Tensor, int]:
+    """(B, T) bool, True in the first places of each row -> positions, starts, longest of the packed row."""
+    lengths = real.sum(1)  # (B,)
+    starts = torch.zeros(len(lengths) + 1, dtype=torch.int32)
+    starts[1:] = lengths.cumsum(0)
+    positions = torch.arange(real.size(1)).expand(real.shape)[real]  # (N,)
+    return positions, starts, int(lengths.max())
 
 
 def _padded(rows: Sequence[Ids], padding: int) -> Tensor:

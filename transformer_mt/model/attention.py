@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from transformer_mt.model.cache import KeyValueCache
 from transformer_mt.model.dropout import dropout
 from transformer_mt.model.masks import combine, position_mask
+from transformer_mt.model.packed_attention import Packing, has_kernel, kernel_attention, packed_mask
 from transformer_mt.model.positional_encoding import RotaryPositions
 
 FUSED_FROM = 128 * 128
@@ -161,17 +162,32 @@ class MultiHeadAttention(nn.Module):
             self.query_key_value = nn.Linear(d_model, d_model + kv_width)  # one product is faster than three
         self.output = nn.Linear(d_model, d_model) if output_projection else nn.Identity()
 
-    def forward(self, states: Tensor, key_mask: Tensor | None = None) -> Tensor:
+    def has_packed_kernel(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Whether packed sentences would be attended by one kernel here, and so faster than padded ones."""
+        return has_kernel(
+            device,
+            dtype,
+            head_dim=self.head_dim,
+            grouped=self.num_kv_heads != self.num_heads,
+            dropout_rate=self.dropout if self.training else 0.0,
+        )
+
+    def forward(self, states: Tensor, key_mask: Tensor | Packing | None = None) -> Tensor:
         """Self-attention over whole sequences.
 
         Args:
-            states: (B, T, D).
-            key_mask: (B, 1, 1, T), keys that are real, or None.
+            states: (B, T, D), or one row (1, N, D) of packed sentences.
+            key_mask: (B, 1, 1, T), keys that are real, or None; of packed sentences their places.
 
         Returns:
-            (B, T, D).
+            The shape of `states`.
         """
         query, key, value = self._self_projections(states)
+        if isinstance(key_mask, Packing):
+            if self.rotary is not None:
+                query = self.rotary.at(query, key_mask.positions, key_mask.longest)
+                key = self.rotary.at(key, key_mask.positions, key_mask.longest)
+            return self._merge(self._attend_packed(query, key, value, key_mask, key_mask))
         if self.rotary is not None:
             query, key = self.rotary(query), self.rotary(key)
         if self.window is not None and states.size(1) >= BLOCKS_FROM * self.window:
@@ -211,9 +227,28 @@ class MultiHeadAttention(nn.Module):
         key, value = torch.split(heads, self.num_kv_heads, dim=1)
         return key, value
 
-    def attend_memory(self, states: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """Attention of states (B, T, D) to projected memory under a mask (B, 1, 1, S). Returns (B, T, D)."""
+    def attend_memory(
+        self,
+        states: Tensor,
+        memory: tuple[Tensor, Tensor],
+        mask: Tensor | Packing | None,
+        packing: Packing | None = None,
+    ) -> Tensor:
+        """Attention of states to projected memory.
+
+        Args:
+            states: (B, T, D), or one row (1, N, D) of packed sentences.
+            memory: from `project_memory`.
+            mask: (B, 1, 1, S), or where the packed sentences of the memory stand.
+            packing: where the packed sentences of the states stand.
+
+        Returns:
+            The shape of `states`.
+        """
         query = self._heads(self.query(states), self.num_heads)
+        if isinstance(mask, Packing):
+            assert packing is not None
+            return self._merge(self._attend_packed(query, *memory, packing, mask))
         return self._merge(self._attend(query, *memory, mask))
 
     def memory_weights(self, states: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
@@ -233,6 +268,17 @@ class MultiHeadAttention(nn.Module):
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         rate = self.dropout if self.training else 0.0
         return attend(query, key, value, mask, dropout_rate=rate, scale=self.scale)
+
+    def _attend_packed(
+        self, query: Tensor, key: Tensor, value: Tensor, queries: Packing, keys: Packing
+    ) -> Tensor:
+        """(1, H, N, E) to (1, H_kv, M, E), within every sentence."""
+        if self.has_packed_kernel(query.device, query.dtype):
+            return kernel_attention(
+                query, key, value, queries, keys, causal=self.causal, window=self.window, scale=self.scale
+            )
+        mask = packed_mask(queries, keys, causal=self.causal, window=self.window)
+        return self._attend(query, key, value, mask)
 
     def _blocks(
         self, query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, window: int

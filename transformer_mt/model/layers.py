@@ -11,6 +11,7 @@ from transformer_mt.model.attention import MultiHeadAttention
 from transformer_mt.model.cache import KeyValueCache
 from transformer_mt.model.dropout import dropout
 from transformer_mt.model.feed_forward import FeedForward
+from transformer_mt.model.packed_attention import Packing
 
 NormKind = Literal["layer_norm", "rms_norm"]
 
@@ -59,8 +60,8 @@ class EncoderLayer(nn.Module):
         self.around_self = Residual(make_norm(norm, d_model), norm_first=norm_first, dropout=dropout)
         self.around_feed_forward = Residual(make_norm(norm, d_model), norm_first=norm_first, dropout=dropout)
 
-    def forward(self, states: Tensor, src_mask: Tensor | None) -> Tensor:
-        """(B, S, D) under (B, 1, 1, S) -> (B, S, D)."""
+    def forward(self, states: Tensor, src_mask: Tensor | Packing | None) -> Tensor:
+        """(B, S, D) under (B, 1, 1, S) -> (B, S, D); of packed sentences (1, N, D) and their places."""
         states = self.around_self(states, lambda x: self.self_attention(x, src_mask))
         result: Tensor = self.around_feed_forward(states, self.feed_forward)
         return result
@@ -89,10 +90,19 @@ class DecoderLayer(nn.Module):
         self.around_cross = Residual(make_norm(norm, d_model), norm_first=norm_first, dropout=dropout)
         self.around_feed_forward = Residual(make_norm(norm, d_model), norm_first=norm_first, dropout=dropout)
 
-    def forward(self, states: Tensor, memory: Tensor, src_mask: Tensor | None) -> Tensor:
-        """(B, T, D), (B, S, D), (B, 1, 1, S) -> (B, T, D)."""
-        states = self.around_self(states, self.self_attention)
-        return self._after_self(states, self.cross_attention.project_memory(memory), src_mask)
+    def forward(
+        self,
+        states: Tensor,
+        memory: Tensor,
+        src_mask: Tensor | Packing | None,
+        packing: Packing | None = None,
+    ) -> Tensor:
+        """(B, T, D), (B, S, D), (B, 1, 1, S) -> (B, T, D).
+
+        Of packed sentences (1, N, D), (1, M, D), the places of M source tokens and of N target tokens.
+        """
+        states = self.around_self(states, lambda x: self.self_attention(x, packing))
+        return self._after_self(states, self.cross_attention.project_memory(memory), src_mask, packing)
 
     def step(
         self,
@@ -123,7 +133,15 @@ class DecoderLayer(nn.Module):
             query, self.cross_attention.project_memory(memory), src_mask
         )
 
-    def _after_self(self, states: Tensor, memory: tuple[Tensor, Tensor], src_mask: Tensor | None) -> Tensor:
-        states = self.around_cross(states, lambda x: self.cross_attention.attend_memory(x, memory, src_mask))
+    def _after_self(
+        self,
+        states: Tensor,
+        memory: tuple[Tensor, Tensor],
+        src_mask: Tensor | Packing | None,
+        packing: Packing | None = None,
+    ) -> Tensor:
+        states = self.around_cross(
+            states, lambda x: self.cross_attention.attend_memory(x, memory, src_mask, packing)
+        )
         result: Tensor = self.around_feed_forward(states, self.feed_forward)
         return result

@@ -48,6 +48,25 @@ def position_mask(
     return allowed[None, None]
 
 
+def sentence_mask(query_starts: Tensor, num_queries: int, key_starts: Tensor, num_keys: int) -> Tensor:
+    """Which tokens of two packed rows belong to the same sentence.
+
+    Args:
+        query_starts: (B + 1,) int32, queries before each sentence, and their number N at last.
+        num_queries: N.
+        key_starts: the same for the keys.
+        num_keys: M.
+
+    Returns:
+        (1, 1, N, M) bool.
+    """
+    queries = torch.arange(num_queries, dtype=torch.int32, device=query_starts.device)
+    keys = torch.arange(num_keys, dtype=torch.int32, device=key_starts.device)
+    sentence_of_query = torch.searchsorted(query_starts, queries, right=True)  # (N,), from 1
+    sentence_of_key = torch.searchsorted(key_starts, keys, right=True)
+    return (sentence_of_query[:, None] == sentence_of_key[None, :])[None, None]
+
+
 def beam_mask(ancestors: Tensor) -> Tensor:
     """Which cached slots belong to the past of which beam.
 

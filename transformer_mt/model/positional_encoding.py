@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from transformer_mt.errors import DataError
 
@@ -45,12 +46,21 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, length: int, offset: int = 0) -> Tensor:
         """(length, D) vectors of the positions offset, offset + 1, …"""
-        if offset + length > self.table.size(0):
+        self._hold(offset + length)
+        return self.table[offset : offset + length]
+
+    def at(self, positions: Tensor, limit: int) -> Tensor:
+        """(N, D) vectors of the (N,) int positions, all below `limit`."""
+        self._hold(limit)
+        return self.table[positions]
+
+    def _hold(self, rows: int) -> None:
+        """Make the table at least this long."""
+        if rows > self.table.size(0):
             # A table made in inference mode could not take part in training later.
             with torch.inference_mode(False):
-                rows = _rows_for(offset + length)
+                rows = _rows_for(rows)
                 self.table = sinusoid_table(rows, self.d_model, self.table.device).to(self.table.dtype)
-        return self.table[offset : offset + length]
 
 
 class LearnedPositions(nn.Module):
@@ -67,14 +77,26 @@ class LearnedPositions(nn.Module):
         Raises:
             DataError: the sentence is longer than the table.
         """
+        self._check(offset + length)
+        return self.weight[offset : offset + length]
+
+    def at(self, positions: Tensor, limit: int) -> Tensor:
+        """(N, D) vectors of the (N,) int positions, all below `limit`.
+
+        Raises:
+            DataError: the sentence is longer than the table.
+        """
+        self._check(limit)
+        return F.embedding(positions, self.weight)
+
+    def _check(self, length: int) -> None:
         limit = self.weight.size(0)
-        if offset + length > limit:
+        if length > limit:
             raise DataError(
-                f"a sentence of {offset + length} tokens is too long for learned positions: "
+                f"a sentence of {length} tokens is too long for learned positions: "
                 f"model.max_positions is {limit}; "
                 "shorten the sentence, or train with model.positions=sinusoidal, which has no limit"
             )
-        return self.weight[offset : offset + length]
 
 
 class RotaryPositions(nn.Module):
@@ -106,12 +128,26 @@ class RotaryPositions(nn.Module):
             (B, H, T, E) in the dtype of `states`.
         """
         length = 1 if step else states.size(-2)
-        if offset + length > self.cosines.size(0):
+        self._hold(offset + length)
+        rows = slice(offset, offset + length)
+        return _turn(states, self.cosines[rows], self.sines[rows])  # by (T or 1, E / 2)
+
+    def at(self, states: Tensor, positions: Tensor, limit: int) -> Tensor:
+        """Turn queries or keys (1, H, N, E) by their (N,) int positions, all below `limit`."""
+        self._hold(limit)
+        return _turn(states, self.cosines[positions], self.sines[positions])
+
+    def _hold(self, rows: int) -> None:
+        """Make the tables at least this long."""
+        if rows > self.cosines.size(0):
             with torch.inference_mode(False):
-                angles = angle_table(_rows_for(offset + length), self.head_dim, self.cosines.device)
+                angles = angle_table(_rows_for(rows), self.head_dim, self.cosines.device)
                 self.cosines = angles.cos().to(self.cosines.dtype)
                 self.sines = angles.sin().to(self.sines.dtype)
-        cosines = self.cosines[offset : offset + length].to(states.dtype)  # (T or 1, E / 2)
-        sines = self.sines[offset : offset + length].to(states.dtype)
-        first, second = states.chunk(2, dim=-1)
-        return torch.cat((first * cosines - second * sines, second * cosines + first * sines), dim=-1)
+
+
+def _turn(states: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """Turn (..., T, E) by angles given as (T or 1, E / 2) cosines and sines, in the dtype of `states`."""
+    cosines, sines = cosines.to(states.dtype), sines.to(states.dtype)
+    first, second = states.chunk(2, dim=-1)
+    return torch.cat((first * cosines - second * sines, second * cosines + first * sines), dim=-1)

@@ -10,7 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
+
+from transformer_mt.model.packed_attention import Packing
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,15 @@ class Seq2SeqModel(Protocol):
 
 
 class TrainableModel(Seq2SeqModel, Protocol):
-    """What the fused loss needs beyond search: the matrix behind `project`."""
+    """What training needs beyond search: the matrix behind `project`, and batches without padding."""
+
+    def has_packed_kernel(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Whether packed batches are the faster ones on this device, with products in this dtype."""
+        ...
+
+    def hidden_packed(self, src_ids: Tensor, src: Packing, decoder_input_ids: Tensor, tgt: Packing) -> Tensor:
+        """`hidden` of packed sentences: (M,) and (N,) ids and their places -> (N, D)."""
+        ...
 
     @property
     def output_weight(self) -> Tensor:

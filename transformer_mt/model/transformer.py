@@ -20,6 +20,7 @@ from transformer_mt.model.embedding import TokenEmbedding, output_logits
 from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import DecoderLayer, EncoderLayer
 from transformer_mt.model.masks import beam_mask
+from transformer_mt.model.packed_attention import Packing
 from transformer_mt.model.positional_encoding import LearnedPositions, SinusoidalPositions
 from transformer_mt.model.protocol import DecoderState, EncoderOutput
 
@@ -46,9 +47,10 @@ class Encoder(nn.Module):
         self.dropout = dropout
         self.gradient_checkpointing = gradient_checkpointing
 
-    def forward(self, embedded: Tensor, src_mask: Tensor) -> Tensor:
-        """(B, S, D), (B, 1, 1, S) -> memory (B, S, D)."""
-        states = add_positions(embedded, self.positions)
+    def forward(self, embedded: Tensor, src_mask: Tensor | Packing) -> Tensor:
+        """(B, S, D), (B, 1, 1, S) -> memory (B, S, D); of packed sentences (1, N, D) and their places."""
+        packing = src_mask if isinstance(src_mask, Packing) else None
+        states = add_positions(embedded, self.positions, packing=packing)
         states = dropout(states, self.dropout, self.training)
         for layer in self.layers:
             states = run_layer(layer, states, src_mask, recompute=self.gradient_checkpointing)
@@ -75,11 +77,15 @@ class Decoder(nn.Module):
         self.dropout = dropout
         self.gradient_checkpointing = gradient_checkpointing
 
-    def forward(self, embedded: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
-        """(B, T, D), (B, S, D), (B, 1, 1, S) -> (B, T, D)."""
-        states = self._prepare(embedded)
+    def forward(
+        self, embedded: Tensor, memory: Tensor, src_mask: Tensor | Packing, packing: Packing | None = None
+    ) -> Tensor:
+        """(B, T, D), (B, S, D), (B, 1, 1, S) -> (B, T, D); packed sentences as in `DecoderLayer`."""
+        states = self._prepare(embedded, packing)
         for layer in self.layers:
-            states = run_layer(layer, states, memory, src_mask, recompute=self.gradient_checkpointing)
+            states = run_layer(
+                layer, states, memory, src_mask, packing, recompute=self.gradient_checkpointing
+            )
         return states if self.final_norm is None else self.final_norm(states)
 
     def cross_weights(self, embedded: Tensor, memory: Tensor, src_mask: Tensor, layer: int) -> Tensor:
@@ -122,8 +128,8 @@ class Decoder(nn.Module):
     def _layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
 
-    def _prepare(self, embedded: Tensor) -> Tensor:
-        states = add_positions(embedded, self.positions)
+    def _prepare(self, embedded: Tensor, packing: Packing | None = None) -> Tensor:
+        states = add_positions(embedded, self.positions, packing=packing)
         return dropout(states, self.dropout, self.training)
 
 
@@ -167,6 +173,17 @@ class Transformer(nn.Module):
         result: Tensor = self.decoder(self.tgt_embedding(decoder_input_ids), memory, src_mask)
         return result
 
+    def hidden_packed(self, src_ids: Tensor, src: Packing, decoder_input_ids: Tensor, tgt: Packing) -> Tensor:
+        """The same of packed sentences: (M,) and (N,) ids and their places -> (N, D)."""
+        memory = self._memory(src_ids[None], src)
+        result: Tensor = self.decoder(self.tgt_embedding(decoder_input_ids[None]), memory, src, tgt)
+        return result[0]
+
+    def has_packed_kernel(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Whether every attention has a kernel for packed sentences on this device, in this dtype."""
+        attentions = [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
+        return all(attention.has_packed_kernel(device, dtype) for attention in attentions)
+
     def project(self, hidden: Tensor, vocabulary: Tensor | None = None) -> Tensor:
         """(..., D) -> logits (..., V), or (..., len(vocabulary)) for those ids alone."""
         return output_logits(hidden, self.output_weight, vocabulary)
@@ -193,21 +210,35 @@ class Transformer(nn.Module):
         embedded = self.tgt_embedding(decoder_input_ids)
         return self.decoder.cross_weights(embedded, memory, src_mask, number).mean(dim=1)
 
-    def _memory(self, src_ids: Tensor, src_mask: Tensor) -> Tensor:
+    def _memory(self, src_ids: Tensor, src_mask: Tensor | Packing) -> Tensor:
         embedding = self.tgt_embedding if self.src_embedding is None else self.src_embedding
         memory: Tensor = self.encoder(embedding(src_ids), src_mask)
         return memory
 
 
-def add_positions(embedded: Tensor, positions: AddedPositions | None, step: int | None = None) -> Tensor:
-    """Add position vectors to embeddings (B, T, D); with `step`, all rows stand at that one position."""
+def add_positions(
+    embedded: Tensor,
+    positions: AddedPositions | None,
+    step: int | None = None,
+    packing: Packing | None = None,
+) -> Tensor:
+    """Add position vectors to embeddings (B, T, D).
+
+    With `step`, all rows stand at that one position; with `packing`, (1, N, D) at the places it names.
+    """
     if positions is None:
         return embedded
-    vectors: Tensor = positions(embedded.size(1)) if step is None else positions(1, step)
+    vectors: Tensor
+    if packing is not None:
+        vectors = positions.at(packing.positions, packing.longest)
+    elif step is not None:
+        vectors = positions(1, step)
+    else:
+        vectors = positions(embedded.size(1))
     return embedded + vectors.to(embedded.dtype)
 
 
-def run_layer(layer: nn.Module, *inputs: Tensor, recompute: bool) -> Tensor:
+def run_layer(layer: nn.Module, *inputs: Tensor | Packing | None, recompute: bool) -> Tensor:
     """Run one layer; with `recompute`, keep only its inputs and run it again, same dropout, backwards."""
     if recompute and torch.is_grad_enabled():
         result: Tensor = checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True)

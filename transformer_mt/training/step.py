@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer_mt.config import TrainingConfig
-from transformer_mt.data.batch import Batch
+from transformer_mt.data.batch import Batch, PackedBatch
+from transformer_mt.model.packed_attention import Packing
 from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.runtime.device import release_memory
 from transformer_mt.runtime.seeds import seed_micro_batch
@@ -40,13 +41,21 @@ class LossModule(nn.Module):
         self.model = model
         self.label_smoothing = label_smoothing
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, int]:
+    def forward(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor, int]:
         """(smoothed loss summed over tokens, unsmoothed nll summed over tokens, number of tokens)."""
-        hidden = self.model.hidden(batch.src_ids, batch.src_mask, batch.decoder_input_ids)  # (B, T, D)
+        if isinstance(batch, PackedBatch):
+            hidden = self.model.hidden_packed(
+                batch.src_ids,
+                Packing(batch.src_positions, batch.src_starts, batch.src_longest),
+                batch.decoder_input_ids,
+                Packing(batch.tgt_positions, batch.tgt_starts, batch.tgt_longest),
+            )  # (N, D)
+        else:
+            hidden = self.model.hidden(batch.src_ids, batch.src_mask, batch.decoder_input_ids)  # (B, T, D)
         loss_sum, nll_sum = fused_loss(
-            hidden.flatten(0, 1),  # (B*T, D)
+            hidden.flatten(0, -2),  # (B*T or N, D)
             self.model.output_weight,
-            batch.labels.flatten(),  # (B*T,)
+            batch.labels.flatten(),  # (B*T or N,)
             self.label_smoothing,
             PAD_ID,
         )
