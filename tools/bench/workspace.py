@@ -1,0 +1,139 @@
+"""Parallel text -> the folder that all children work in: recipes, prepared data, common ids, random runs.
+
+Prepared data are kept from call to call; the rest is made anew each time, so that it is what the package
+makes today.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.bench import exported
+from tools.bench.task import DROPOUT, LABEL_SMOOTHING, MAX_TOKENS, SIZES
+
+ROOT = Path(__file__).resolve().parents[2]
+_MULTI30K = ROOT.parent / "shared" / "data" / "multi30k"
+_PACKINGS = ("", ".xz", ".gz")
+_MAX_TEST = 1000
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Where the text is: files <folder>/<train or test>.<language>, plain or packed."""
+
+    folder: Path
+    src_lang: str
+    tgt_lang: str
+    train: str
+    test: str
+    vocab_size: int
+    note: str = ""
+
+
+def find_corpus(folder: str | None) -> Corpus:
+    """The text of a folder, or Multi30k beside the clone, or the bundled corpus with a note that it is that.
+
+    Raises:
+        SystemExit: a named folder lacks a file.
+    """
+    if folder is not None or _MULTI30K.is_dir():
+        place = Path(folder).resolve() if folder is not None else _MULTI30K
+        for name in ("train.de", "train.en", "test2016.de", "test2016.en"):
+            if not any((place / (name + packing)).is_file() for packing in _PACKINGS):
+                raise SystemExit(
+                    f"tools/benchmark: {place}: has no {name} (plain, .xz or .gz); name another --data, "
+                    "or leave it out to use the bundled corpus"
+                )
+        return Corpus(place, "de", "en", "train", "test2016", 8000)
+    return Corpus(
+        ROOT / "data" / "zh_en",
+        "zh",
+        "en",
+        "train",
+        "test",
+        2000,
+        "the bundled synthetic corpus, 2,000 pieces: its ratios are not those of the targets, name --data",
+    )
+
+
+def build(corpus: Corpus, runs: Path) -> Path:
+    """The workspace of a corpus, below the folder `runs`."""
+    key = hashlib.sha256(repr(corpus).encode()).hexdigest()[:8]
+    folder = (runs / f"{corpus.src_lang}_{corpus.tgt_lang}_{key}").resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    for size in SIZES:
+        recipe = _recipe(corpus, folder, size)
+        (folder / f"{size}.yaml").write_text(json.dumps(recipe, indent=1), encoding="utf-8")
+    _export(corpus, folder)
+    return folder
+
+
+def _recipe(corpus: Corpus, folder: Path, size: str) -> dict[str, object]:
+    """A recipe in JSON, which is YAML too. The test set stands in for validation text."""
+    return {
+        "run_dir": str(folder / size),
+        "data": {
+            "root": str(corpus.folder),
+            "train": corpus.train,
+            "valid": corpus.test,
+            "src_lang": corpus.src_lang,
+            "tgt_lang": corpus.tgt_lang,
+        },
+        "tokenizer": {"type": "bpe", "vocab_size": corpus.vocab_size},
+        "model": {"preset": SIZES[size].preset},
+        "training": {
+            "max_tokens": MAX_TOKENS,
+            "dropout": DROPOUT,
+            "label_smoothing": LABEL_SMOOTHING,
+        },
+    }
+
+
+def _export(corpus: Corpus, folder: Path) -> None:
+    """Prepare the data as `train` does, write the common ids, and a run of random weights of each size."""
+    from transformer_mt.cli.train import open_stream
+    from transformer_mt.data.prepare import prepare
+    from transformer_mt.recipe import load_recipe
+
+    recipes = {size: load_recipe(str(folder / f"{size}.yaml"), []) for size in SIZES}
+    recipe = recipes["S"]
+    prepared = prepare(recipe)
+    pairs = [prepared.train.ids(index) for index in range(len(prepared.train))]
+    tests = [prepared.valid.ids(index)[0] for index in range(min(len(prepared.valid), _MAX_TEST))]
+    lines = [src for src, _ in prepared.valid_pairs()[:_MAX_TEST]]
+    (folder / "test.src").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for size in SIZES:
+        _random_run(recipes[size], prepared.tokenizers)
+    tokenizer = prepared.tokenizers.src
+    exported.write(
+        folder,
+        {
+            "src": [src for src, _ in pairs],
+            "tgt": [tgt for _, tgt in pairs],
+            "batches": open_stream(recipe, prepared)(1, 0).order(),
+            "test": tests,
+        },
+        tokenizer.pieces(range(tokenizer.vocab_size)),
+    )
+
+
+def _random_run(recipe, tokenizers) -> None:  # type: ignore[no-untyped-def]
+    """A run directory of one checkpoint, as training would leave it before its first update."""
+    from transformer_mt.checkpoint import save_checkpoint
+    from transformer_mt.model.build import build_model
+    from transformer_mt.runtime.seeds import seed_weights
+
+    seed_weights(recipe.training.seed)
+    model = build_model(recipe.model, tokenizers.src.vocab_size, tokenizers.tgt.vocab_size)
+    save_checkpoint(
+        Path(recipe.run_dir),
+        1,
+        weights=dict(model.named_parameters()),
+        state={},
+        scalars={},
+        recipe=recipe,
+        tokenizers=tokenizers,
+    )
