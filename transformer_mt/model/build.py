@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torch import nn
 
-from transformer_mt.config import ModelConfig
 from transformer_mt.errors import ConfigError
 from transformer_mt.model.attention import MultiHeadAttention
 from transformer_mt.model.embedding import TokenEmbedding
@@ -12,6 +13,9 @@ from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import DecoderLayer, EncoderLayer, make_norm
 from transformer_mt.model.positional_encoding import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer_mt.model.transformer import AddedPositions, Decoder, Encoder, Transformer, initialise
+
+if TYPE_CHECKING:
+    from transformer_mt.config import ModelConfig
 
 KNOWN_HEADS: dict[int, tuple[int, ...]] = {128: (4,), 256: (4,), 512: (8, 16), 1024: (16,)}
 """d_model -> numbers of heads that are known to train well."""

@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 IGNORE = -100
-# Logits held at once, in elements: large enough for fast products, small enough to stay in cache.
+# Logits held at once, in elements: on a CPU large enough for fast products, small enough to stay in cache;
+# on a card few launches count more, and this many cost less than 1 GiB.
 _CHUNK_ELEMENTS = 1 << 20
+_CHUNK_ELEMENTS_ON_CARDS = 1 << 26
 
 
 def smoothing_mass(label_smoothing: float, vocab_size: int) -> float:
@@ -37,7 +39,13 @@ def plain_loss(
 
 
 def fused_loss(
-    hidden: Tensor, weight: Tensor, labels: Tensor, label_smoothing: float, pad_id: int
+    hidden: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    label_smoothing: float,
+    pad_id: int,
+    *,
+    padded: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Smoothed loss and unsmoothed nll, both summed over the labelled tokens.
 
@@ -50,13 +58,15 @@ def fused_loss(
         labels: (N,) int64, -100 where there is no token.
         label_smoothing: in [0, 1).
         pad_id: the class that gets no mass.
+        padded: False where every label is a token: looking for the others makes the host wait for a card.
 
     Returns:
         loss_sum, with gradients to hidden and weight, and nll_sum, without; fp32 scalars in nats.
     """
-    keep = (labels != IGNORE).nonzero().squeeze(-1)
-    if keep.numel() != labels.numel():
-        hidden, labels = hidden.index_select(0, keep), labels.index_select(0, keep)
+    if padded:
+        keep = (labels != IGNORE).nonzero().squeeze(-1)
+        if keep.numel() != labels.numel():
+            hidden, labels = hidden.index_select(0, keep), labels.index_select(0, keep)
     device_type = hidden.device.type
     dtype = torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else weight.dtype
     with_grad = torch.is_grad_enabled()
@@ -87,7 +97,8 @@ class _FusedLoss(torch.autograd.Function):
             nll = torch.zeros_like(loss)
             grad_hidden = torch.empty(hidden.shape, dtype=torch.float32, device=hidden.device)
             grad_weight = torch.zeros((vocab_size, d_model), dtype=torch.float32, device=hidden.device)
-            rows = max(_CHUNK_ELEMENTS // vocab_size, 16)
+            on_cpu = hidden.device.type == "cpu"
+            rows = max((_CHUNK_ELEMENTS if on_cpu else _CHUNK_ELEMENTS_ON_CARDS) // vocab_size, 16)
             for start in range(0, len(labels), rows):
                 chunk = states[start : start + rows]  # (R, D)
                 target = labels[start : start + rows, None]  # (R, 1)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 
-from transformer_mt.config import TrainingConfig
+if TYPE_CHECKING:
+    from transformer_mt.config import TrainingConfig
 
 
 def build_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:

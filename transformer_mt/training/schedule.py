@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from transformer_mt.config import TrainingConfig
+if TYPE_CHECKING:
+    from transformer_mt.config import TrainingConfig
 
 
 def learning_rate(step: int, config: TrainingConfig) -> float:
