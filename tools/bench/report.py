@@ -40,7 +40,7 @@ def outcome(row: Row, results: Mapping[Measurement, Measured], look_up: LookUp) 
         look_up: finds the saved figure of a peer.
     """
     ours = results[row.ours]
-    if ours.failure or not ours.values:
+    if ours.failure:
         return Outcome(row, [], note=f"ours failed: {ours.failure}")
     if not row.peers:
         return Outcome(row, ours.values, ratios=ours.values, verdict=_verdict(row, ours.values))

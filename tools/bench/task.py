@@ -19,6 +19,8 @@ MAX_TOKENS = 4096
 """Rows times padded length of the longer side of a training batch."""
 FORCED_TOKENS = 15
 """Target tokens of every translation: with the length forced, speed needs no trained weights."""
+FORCING_FLAGS = (f"--min-length={FORCED_TOKENS}", "--max-len-a=0", f"--max-len-b={FORCED_TOKENS}")
+"""What makes our `translate` do so."""
 BATCH_SENTENCES = 64
 LENGTHS = (16, 32, 64, 128, 256, 512)
 

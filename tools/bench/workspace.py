@@ -105,6 +105,7 @@ def _export(corpus: Corpus, folder: Path) -> None:
     tests = [prepared.valid.ids(index)[0] for index in range(min(len(prepared.valid), _MAX_TEST))]
     lines = [src for src, _ in prepared.valid_pairs()[:_MAX_TEST]]
     (folder / "test.src").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    prepared.tokenizers.save(folder)
     for size in SIZES:
         _random_run(recipes[size], prepared.tokenizers)
     tokenizer = prepared.tokenizers.src
