@@ -29,6 +29,7 @@ CHANGEABLE = frozenset(
         "data.prepared_dir",
         "training.max_steps",
         "training.patience",
+        "training.compile",
         "training.learning_rate",
         "training.min_learning_rate",
         "training.save_every",

@@ -181,6 +181,8 @@ def build_updater(
         activation_dropout=config.activation_dropout,
         gradient_checkpointing=config.gradient_checkpointing,
     ).to(device)
+    if config.compile:
+        model.compile_layers()
     _check_valid_lengths(prepared, model.max_length)
     updater = Updater(
         LossModule(model, config.label_smoothing),

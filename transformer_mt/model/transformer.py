@@ -184,6 +184,15 @@ class Transformer(nn.Module):
         attentions = [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
         return all(attention.has_packed_kernel(device, dtype) for attention in attentions)
 
+    def compile_layers(self, backend: str = "inductor") -> None:
+        """Let `torch.compile` fuse the operations of every layer, in place; names of weights stay.
+
+        Layers of one kind share one compiled function, which takes any shape: compiling the whole model takes
+        as many times longer as it has layers, and the loop of the fused loss would compile anew per shape.
+        """
+        for layer in (*self.encoder.layers, *self.decoder.layers):
+            layer.compile(dynamic=True, backend=backend)
+
     def project(self, hidden: Tensor, vocabulary: Tensor | None = None) -> Tensor:
         """(..., D) -> logits (..., V), or (..., len(vocabulary)) for those ids alone."""
         return output_logits(hidden, self.output_weight, vocabulary)

@@ -10,6 +10,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_mt.checkpoint import Checkpoint, load_weights, rotate, save_checkpoint, write_json
-from transformer_mt.config import Recipe
+from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
 from transformer_mt.errors import DivergenceError
 from transformer_mt.runtime.device import peak_memory
@@ -213,7 +214,7 @@ class Trainer:
     def _validate(self, logbook: Logbook) -> bool:
         """Measure, record, draw; True where the metric is the best so far."""
         progress, started = self.progress, time.perf_counter()
-        with _averaged(self.updater):
+        with _uncompiled(self.config), _averaged(self.updater):
             num_chars = sum(len(tgt) + 1 for _, tgt in self.validation.pairs)
             loss = validation_loss(
                 self.updater.loss_module,
@@ -253,6 +254,11 @@ class Trainer:
     def _note_signal(self, number: int, frame: FrameType | None) -> None:
         """Only note it: the loop saves after the update in progress. A second signal changes nothing."""
         self._signal = number
+
+
+def _uncompiled(config: TrainingConfig) -> AbstractContextManager[object]:
+    """Context for passes without gradients, whose modes and shapes would each be compiled anew."""
+    return torch.compiler.set_stance("force_eager") if config.compile else nullcontext()
 
 
 def _averaged(updater: Updater) -> Any:
