@@ -11,16 +11,17 @@ from typing import Any
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
 
 
-def machine_facts(device: str, threads: int) -> dict[str, Any]:
-    """Facts that decide how fast programs run here."""
+def machine_facts(device: str, threads: int | None) -> dict[str, Any]:
+    """Facts that decide how fast programs run here; `threads` None is one a core."""
     name, flags = _processor(_read("/proc/cpuinfo"))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     facts = {
         "processor": name or platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores,
         "flags": flags,
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": f"{platform.system()} {platform.machine()}",
-        "threads": threads,
+        "threads": threads or cores,
         "device": "cpu",
     }
     if device.startswith("cuda"):

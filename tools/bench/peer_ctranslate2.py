@@ -79,7 +79,7 @@ def main() -> None:
         )
 
     def translate(sources: list[list[str]]) -> list[ctranslate2.TranslationResult]:
-        return translator.translate_batch(
+        found: list[ctranslate2.TranslationResult] = translator.translate_batch(
             sources,
             beam_size=asked.beam,
             max_batch_size=BATCH_SENTENCES,
@@ -87,6 +87,7 @@ def main() -> None:
             min_decoding_length=FORCED_TOKENS,
             max_decoding_length=FORCED_TOKENS,
         )
+        return found
 
     lengths = {len(found.hypotheses[0]) for found in translate(sentences[: 2 * BATCH_SENTENCES])}
     if lengths != {FORCED_TOKENS}:

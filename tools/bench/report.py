@@ -39,32 +39,33 @@ def outcome(row: Row, results: Mapping[Measurement, Measured], look_up: LookUp) 
         results: of this call; peers that are not installed are not in it.
         look_up: finds the saved figure of a peer.
     """
-    ours = results[row.ours]
-    if ours.failure:
-        return Outcome(row, [], note=f"ours failed: {ours.failure}")
+    ours = results[row.ours].values
+    notes = [
+        f"{one.system} failed: {results[one].failure}"
+        for one in (row.ours, *row.peers)
+        if one in results and results[one].failure
+    ]
+    notes += [f"{one.system} not installed" for one in row.peers if one not in results]
+    if not ours:
+        return Outcome(row, [], note="; ".join(notes))
     if not row.peers:
-        return Outcome(row, ours.values, ratios=ours.values, verdict=_verdict(row, ours.values))
+        return Outcome(row, ours, ratios=ours, verdict=_verdict(row, ours), note="; ".join(notes))
     best = min if row.smaller_is_better else max
-    ran = {peer: results[peer].values for peer in row.peers if peer in results and not results[peer].failure}
-    absent = [peer.system for peer in row.peers if peer not in ran]
-    failures = [f"{p.system}: {results[p].failure}" for p in row.peers if p in results and results[p].failure]
+    ran = {one: results[one].values for one in row.peers if one in results and results[one].values}
     if ran:
-        counts = best(ran, key=lambda peer: statistics.median(ran[peer]))
-        values = [best(pair) for pair in zip(*ran.values(), strict=True)]
-        ratios = [mine / theirs for mine, theirs in zip(ours.values, values, strict=True)]
-        note = "; ".join(failures) or (f"without {', '.join(absent)}" if absent else "")
-        return Outcome(row, ours.values, counts, values, ratios, _verdict(row, ratios), note)
-    figures = {peer: figure for peer in row.peers if (figure := look_up(peer)) is not None}
+        counts = best(ran, key=lambda one: statistics.median(ran[one]))
+        values = [best(turn) for turn in zip(*ran.values(), strict=False)]  # a failure ends a side early
+        ratios = [mine / theirs for mine, theirs in zip(ours, values, strict=False)]
+        return Outcome(row, ours, counts, values, ratios, _verdict(row, ratios), "; ".join(notes))
+    figures = {one: figure for one in row.peers if (figure := look_up(one)) is not None}
     if not figures:
-        note = "; ".join(failures) or f"{', '.join(absent)} not installed, no saved figure"
-        return Outcome(row, ours.values, verdict="no peer", note=note)
-    counts = best(figures, key=lambda peer: figures[peer].value)
+        return Outcome(row, ours, verdict="no peer", note="; ".join([*notes, "no saved figure"]))
+    counts = best(figures, key=lambda one: figures[one].value)
     figure = figures[counts]
-    ratios = [mine / figure.value for mine in ours.values]
+    ratios = [mine / figure.value for mine in ours]
     verdict = _verdict(row, ratios) if figure.here else "no claim"
-    return Outcome(
-        row, ours.values, counts, [figure.value], ratios, verdict, f"peer saved on {figure.source}"
-    )
+    notes.append(f"peer saved: {figure.source}")
+    return Outcome(row, ours, counts, [figure.value], ratios, verdict, "; ".join(notes))
 
 
 def _verdict(row: Row, ratios: list[float]) -> str:

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tools.bench import exported
 from tools.bench.task import DROPOUT, LABEL_SMOOTHING, MAX_TOKENS, SIZES
+
+if TYPE_CHECKING:
+    from transformer_mt.config import Recipe
+    from transformer_mt.text.tokenizer import Tokenizers
 
 ROOT = Path(__file__).resolve().parents[2]
 _MULTI30K = ROOT.parent / "shared" / "data" / "multi30k"
@@ -59,15 +65,15 @@ def find_corpus(folder: str | None) -> Corpus:
     )
 
 
-def build(corpus: Corpus, runs: Path) -> Path:
-    """The workspace of a corpus, below the folder `runs`."""
+def build(corpus: Corpus, runs: Path, sizes: Collection[str]) -> Path:
+    """The workspace of a corpus, below the folder `runs`; with runs of random weights of these sizes."""
     key = hashlib.sha256(repr(corpus).encode()).hexdigest()[:8]
     folder = (runs / f"{corpus.src_lang}_{corpus.tgt_lang}_{key}").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     for size in SIZES:
         recipe = _recipe(corpus, folder, size)
         (folder / f"{size}.yaml").write_text(json.dumps(recipe, indent=1), encoding="utf-8")
-    _export(corpus, folder)
+    _export(folder, sizes)
     return folder
 
 
@@ -92,22 +98,21 @@ def _recipe(corpus: Corpus, folder: Path, size: str) -> dict[str, object]:
     }
 
 
-def _export(corpus: Corpus, folder: Path) -> None:
-    """Prepare the data as `train` does, write the common ids, and a run of random weights of each size."""
+def _export(folder: Path, sizes: Collection[str]) -> None:
+    """Prepare the data as `train` does; write the common ids, and the runs of random weights."""
     from transformer_mt.cli.train import open_stream
     from transformer_mt.data.prepare import prepare
     from transformer_mt.recipe import load_recipe
 
-    recipes = {size: load_recipe(str(folder / f"{size}.yaml"), []) for size in SIZES}
-    recipe = recipes["S"]
+    recipe = load_recipe(str(folder / "S.yaml"), [])
     prepared = prepare(recipe)
     pairs = [prepared.train.ids(index) for index in range(len(prepared.train))]
     tests = [prepared.valid.ids(index)[0] for index in range(min(len(prepared.valid), _MAX_TEST))]
     lines = [src for src, _ in prepared.valid_pairs()[:_MAX_TEST]]
     (folder / "test.src").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     prepared.tokenizers.save(folder)
-    for size in SIZES:
-        _random_run(recipes[size], prepared.tokenizers)
+    for size in sizes:
+        _random_run(load_recipe(str(folder / f"{size}.yaml"), []), prepared.tokenizers)
     tokenizer = prepared.tokenizers.src
     exported.write(
         folder,
@@ -121,7 +126,7 @@ def _export(corpus: Corpus, folder: Path) -> None:
     )
 
 
-def _random_run(recipe, tokenizers) -> None:  # type: ignore[no-untyped-def]
+def _random_run(recipe: Recipe, tokenizers: Tokenizers) -> None:
     """A run directory of one checkpoint, as training would leave it before its first update."""
     from transformer_mt.checkpoint import save_checkpoint
     from transformer_mt.model.build import build_model
