@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         saved_figures.save(results, machine)
     print(one_line(machine))
     print(", ".join(f"{name} {version}" for name, version in _versions(results).items()))
-    print(f"text: {facts['text']}; {pairs} pairs of runs; {facts['seconds'] / 60:.1f} minutes")
+    print(f"text: {facts['text']}; pairs of runs: {pairs}; {facts['seconds'] / 60:.1f} minutes")
     print(table(outcomes))
     return 1 if any(result.failure for one, result in results.items() if one.system == "ours") else 0
 

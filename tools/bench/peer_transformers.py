@@ -139,9 +139,9 @@ def decode(job: Job) -> list[float]:
     sentences = sorted(data.test[: effort.sentences[asked.size]], key=len, reverse=True)
     batches = [sentences[i : i + BATCH_SENTENCES] for i in range(0, len(sentences), BATCH_SENTENCES)]
 
-    def translate(rows: list[Ids]) -> None:
+    def translate(rows: list[Ids]) -> list[list[int]]:
         input_ids = padded(rows, PAD_ID).to(job.device)
-        model.generate(
+        found: list[list[int]] = model.generate(
             input_ids=input_ids,
             attention_mask=(input_ids != PAD_ID).long(),
             num_beams=asked.beam,
@@ -149,10 +149,13 @@ def decode(job: Job) -> list[float]:
             min_new_tokens=FORCED_TOKENS,
             max_new_tokens=FORCED_TOKENS,
         ).tolist()
+        return found
 
     rates = []
     with torch.inference_mode():
-        translate(batches[-1])
+        length = len(translate(batches[-1])[0]) - 1  # less bos
+        if length != FORCED_TOKENS:
+            raise SystemExit(f"translations have {length} tokens, not {FORCED_TOKENS}")
         for _ in range(effort.windows):
             started = time.perf_counter()
             for batch in batches:

@@ -19,7 +19,7 @@ FULL = Effort(
     window_seconds=16.0,
     windows=3,
     sentences={"S": 1000, "B": 1000},
-    memory_updates=20,
+    memory_updates=12,
     prepared_pairs=290_000,
 )
 QUICK_PAIRS, FULL_PAIRS = 2, 3

@@ -222,3 +222,16 @@ def test_the_processor_is_read_from_the_first_core() -> None:
     assert machine.same_machine(facts, {**facts, "threads": 1})
     assert not machine.same_machine(facts, {**facts, "flags": ["beads"]})
     assert "(no vector flags known), 3 threads" in machine.one_line({**facts, "flags": []})
+
+
+def test_peak_memory_is_that_of_this_program() -> None:
+    """Pins unit and place: a child of a process that once held 300 MB reports what it holds itself, 80 MB."""
+    measure = "from tools.bench.meter import peak_gib; a = b'x' * (80 << 20); print(peak_gib(None, 'cpu'))"
+    program = (
+        "import subprocess, sys; a = b'x' * (300 << 20); "
+        f"subprocess.run([sys.executable, '-c', {measure!r}], check=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, encoding="utf-8", check=True
+    )
+    assert 80 / 1024 < float(done.stdout) < 200 / 1024
