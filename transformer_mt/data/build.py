@@ -1,7 +1,8 @@
 """Corpus -> the files of one folder: tokenizers, encoded splits, report.
 
 The training text is read once into a temporary Arrow file, checked, used to learn the vocabulary, encoded
-and thrown away. Memory does not grow with the corpus, except for 9 bytes a pair. Knows nothing of where the
+and thrown away. Memory does not grow with the corpus, except for 9 bytes a pair. Texts and ids stay in
+columns: Python objects for each of them would cost more than finding the ids does. Knows nothing of where the
 folder is or when it is needed.
 """
 
@@ -9,19 +10,23 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from transformer_mt.config import DataConfig, TokenizerConfig
-from transformer_mt.data.prepared_files import SplitWriter
+from transformer_mt.data.prepared_files import EXAMPLES, SplitWriter, flat_ids
 from transformer_mt.data.report import SplitReport, as_report
 from transformer_mt.errors import ConfigError, DataError
+from transformer_mt.runtime.cores import usable_cores
 from transformer_mt.text.corpus import place, read_pairs
 from transformer_mt.text.corpus_check import (
     KEPT,
@@ -35,12 +40,16 @@ from transformer_mt.text.corpus_check import (
     mark_duplicates,
 )
 from transformer_mt.text.lines import is_blank
-from transformer_mt.text.tokenizer import EOS_ID, Tokenizers, load_tokenizers, train_tokenizer
+from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizer
 
 _CHUNK = 8192
-_RAW_SCHEMA = pa.schema([("src", pa.string()), ("tgt", pa.string())])
+_TEXT = pa.schema([("src_text", pa.string()), ("tgt_text", pa.string())])
 
 Pair = tuple[str, str]
+Texts = tuple[str, ...]
+Indices = npt.NDArray[np.int64]
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def build(data: DataConfig, tokenizer: TokenizerConfig, folder: Path) -> None:
@@ -78,11 +87,12 @@ class _Sources:
         self._data, self._names = data, names
         self._starts: list[int] = []
 
-    def chunks(self) -> Iterator[list[Pair]]:
-        """Lists of at most _CHUNK pairs."""
+    def chunks(self) -> Iterator[tuple[Texts, Texts]]:
+        """Both sides of at most _CHUNK pairs."""
         pairs = self._pairs()
         while chunk := list(islice(pairs, _CHUNK)):
-            yield chunk
+            src, tgt = zip(*chunk, strict=True)
+            yield src, tgt
 
     def place(self, index: int) -> str:
         """file:line of a pair that has been read."""
@@ -104,47 +114,48 @@ class _Sources:
 
 def _read_held_out(
     data: DataConfig, names: Sequence[str], held_out: HeldOut
-) -> tuple[list[Pair], SplitReport]:
+) -> tuple[list[pa.RecordBatch], SplitReport]:
     """A validation or test set: counted, never dropped from."""
-    sources, notes, pairs = _Sources(data, names), Notes(), list[Pair]()
-    for chunk in sources.chunks():
-        for index, pair in enumerate(chunk, start=len(pairs)):
-            where = partial(sources.place, index)
-            notes.look(pair, where)
+    sources, notes, texts, count = _Sources(data, names), Notes(), list[pa.RecordBatch](), 0
+    for src, tgt in sources.chunks():
+        notes.look(src, tgt, lambda index, start=count: sources.place(start + index))  # type: ignore[misc]
+        for index, pair in enumerate(zip(src, tgt, strict=True), start=count):
             if is_blank(pair[0]) or is_blank(pair[1]):
-                notes.add("empty side", where)
-        held_out.add(chunk)
-        pairs += chunk
-    return pairs, SplitReport(read=len(pairs), kept=len(pairs), noted=notes.findings)
+                notes.add("empty side", partial(sources.place, index))
+        held_out.add(src, tgt)
+        texts.append(_text_batch(src, tgt))
+        count += len(src)
+    return texts, SplitReport(read=count, kept=count, noted=notes.findings)
 
 
 def _read_train(sources: _Sources, raw: Path, held_out: HeldOut) -> tuple[Codes, Notes]:
     """Read and check the training text; it lands in `raw`, the verdicts are returned, one for each pair."""
     notes, codes, hashes, count = Notes(), list[Codes](), list[Hashes](), 0
-    with pa.ipc.new_file(str(raw), _RAW_SCHEMA) as writer:
-        for chunk in sources.chunks():
-            chunk_codes, chunk_hashes = check_text(chunk, held_out)
-            for index, pair in enumerate(chunk, start=count):
-                notes.look(pair, partial(sources.place, index))
-            columns = [pa.array([pair[side] for pair in chunk], type=pa.string()) for side in (0, 1)]
-            writer.write_batch(pa.record_batch(columns, schema=_RAW_SCHEMA))
+    with pa.ipc.new_file(str(raw), _TEXT) as writer:
+        for src, tgt in sources.chunks():
+            chunk_codes, chunk_hashes = check_text(src, tgt, held_out)
+            notes.look(src, tgt, lambda index, start=count: sources.place(start + index))  # type: ignore[misc]
+            writer.write_batch(_text_batch(src, tgt))
             codes.append(chunk_codes)
             hashes.append(chunk_hashes)
-            count += len(chunk)
+            count += len(src)
     all_codes = np.concatenate(codes)
     mark_duplicates(all_codes, np.concatenate(hashes))
     return all_codes, notes
 
 
-def _kept_chunks(raw: Path, codes: Codes) -> Iterator[tuple[np.ndarray[Any, Any], list[Pair]]]:
-    """(indices, pairs) of what is kept so far, one record batch at a time."""
+def _text_batch(src: Texts, tgt: Texts) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(side, type=pa.string()) for side in (src, tgt)], schema=_TEXT)
+
+
+def _kept_chunks(raw: Path, codes: Codes) -> Iterator[tuple[Indices, pa.RecordBatch]]:
+    """(indices, texts) of what is kept so far, one record batch at a time."""
     reader = pa.ipc.open_file(pa.memory_map(str(raw)))
     start = 0
     for number in range(reader.num_record_batches):
         batch = reader.get_batch(number)
         rows = np.flatnonzero(codes[start : start + batch.num_rows] == KEPT)
-        kept = batch.take(pa.array(rows))
-        yield start + rows, list(zip(kept["src"].to_pylist(), kept["tgt"].to_pylist(), strict=True))
+        yield start + rows, batch.take(pa.array(rows))
         start += batch.num_rows
 
 
@@ -158,40 +169,48 @@ def _learn_or_load(options: TokenizerConfig, raw: Path, codes: Codes) -> Tokeniz
             )
         return loaded
 
-    def lines(sides: tuple[int, ...]) -> Iterator[str]:
-        return (pair[side] for _, pairs in _kept_chunks(raw, codes) for pair in pairs for side in sides)
+    def lines(sides: tuple[str, ...]) -> Iterator[str]:
+        for _, texts in _kept_chunks(raw, codes):
+            columns = [_objects(texts.column(f"{side}_text")) for side in sides]
+            yield from chain.from_iterable(zip(*columns, strict=True))
 
     if options.shared:
-        joint = train_tokenizer(lines((0, 1)), type=options.type, vocab_size=options.vocab_size)
+        joint = train_tokenizer(lines(("src", "tgt")), type=options.type, vocab_size=options.vocab_size)
         return Tokenizers(joint, joint)
     return Tokenizers(
         *(
             train_tokenizer(lines((side,)), type=options.type, vocab_size=options.vocab_size)
-            for side in (0, 1)
+            for side in ("src", "tgt")
         )
     )
 
 
-def _encode(pairs: Sequence[Pair], tokenizers: Tokenizers) -> tuple[list[list[int]], list[list[int]]]:
-    """Ids of both sides, ending in eos."""
+def _encode(texts: pa.RecordBatch, tokenizers: Tokenizers) -> pa.RecordBatch:
+    """The examples: ids of both sides, ending in eos, and their text."""
     sides = []
-    for side, tokenizer in enumerate(tokenizers):
-        ids = tokenizer.encode_batch([pair[side] for pair in pairs])
-        for row in ids:
-            row.append(EOS_ID)
-        sides.append(ids)
-    return sides[0], sides[1]
+    for column, tokenizer in zip(texts.columns, tokenizers, strict=True):
+        ids, lengths = tokenizer.encode_flat(_objects(column.cast(pa.binary())))
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
+    return pa.record_batch([*sides, *texts.columns], schema=EXAMPLES)
 
 
-def _write_valid(pairs: list[Pair], tokenizers: Tokenizers, folder: Path, report: SplitReport) -> None:
+def _objects(column: pa.Array) -> list[Any]:
+    """A column as Python objects; several times faster than `to_pylist`."""
+    values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return values
+
+
+def _write_valid(
+    texts: list[pa.RecordBatch], tokenizers: Tokenizers, folder: Path, report: SplitReport
+) -> None:
     """Encode the validation pairs, all of them; however long."""
     with SplitWriter(folder, "valid", with_text=True) as writer:
-        for start in range(0, len(pairs), _CHUNK):
-            chunk = pairs[start : start + _CHUNK]
-            src, tgt = _encode(chunk, tokenizers)
-            report.src.add(src)
-            report.tgt.add(tgt)
-            writer.write(src, tgt, chunk)
+        for batch in texts:
+            examples = _encode(batch, tokenizers)
+            _count(report, examples)
+            writer.write(examples)
 
 
 def _write_train(
@@ -199,22 +218,41 @@ def _write_train(
 ) -> SplitReport:
     """Encode what is kept, drop what is too long or out of proportion (into `codes`), write the rest."""
     report = SplitReport(read=len(codes), kept=0)
+
+    def encode(chunk: tuple[Indices, pa.RecordBatch]) -> tuple[Indices, pa.RecordBatch]:
+        return chunk[0], _encode(chunk[1], tokenizers)
+
     with SplitWriter(folder, "train", with_text=with_text) as writer:
-        for indices, pairs in _kept_chunks(raw, codes):
-            src, tgt = _encode(pairs, tokenizers)
+        for indices, examples in _in_threads(encode, _kept_chunks(raw, codes)):
             codes[indices] = check_lengths(
-                np.fromiter(map(len, src), dtype=np.int64, count=len(src)),
-                np.fromiter(map(len, tgt), dtype=np.int64, count=len(tgt)),
+                flat_ids(examples, "src")[1],
+                flat_ids(examples, "tgt")[1],
                 max_length=data.max_length,
                 max_length_ratio=data.max_length_ratio,
             )
-            rows = np.flatnonzero(codes[indices] == KEPT).tolist()
-            src, tgt = [src[row] for row in rows], [tgt[row] for row in rows]
-            report.src.add(src)
-            report.tgt.add(tgt)
-            report.kept += len(rows)
-            writer.write(src, tgt, [pairs[row] for row in rows])
+            kept = examples.filter(pa.array(codes[indices] == KEPT))
+            _count(report, kept)
+            report.kept += kept.num_rows
+            writer.write(kept)
     return report
+
+
+def _count(report: SplitReport, examples: pa.RecordBatch) -> None:
+    report.src.add(*flat_ids(examples, "src"))
+    report.tgt.add(*flat_ids(examples, "tgt"))
+
+
+def _in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+    """`map` on all cores, for a function that mostly runs outside of Python; a few items are in memory."""
+    workers = usable_cores().number
+    running: deque[Future[_Result]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for item in items:
+            running.append(pool.submit(function, item))
+            if len(running) > workers:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
 
 
 def _refuse_nothing_left(codes: Codes, sources: _Sources) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,33 +23,41 @@ MANIFEST = "manifest.json"
 # Larger files are checked by size alone when they are opened; hashing them would cost seconds each time.
 _HASHED_BYTES = 16 << 20
 
-Lengths = npt.NDArray[np.int32]
+Ids = npt.NDArray[np.int32]
+
+EXAMPLES = pa.schema(
+    [
+        ("src", pa.list_(pa.int32())),
+        ("tgt", pa.list_(pa.int32())),
+        ("src_text", pa.string()),
+        ("tgt_text", pa.string()),
+    ]
+)
+"""Ids of both sides, ending in eos, and their text."""
+
+
+def flat_ids(examples: pa.RecordBatch, side: str) -> tuple[Ids, Ids]:
+    """Ids of one side (`src` or `tgt`), one example after the other, and the length of each."""
+    column = examples.column(side)
+    return column.flatten().to_numpy(), np.diff(column.offsets.to_numpy())
 
 
 class SplitWriter:
     """Writes one split, batch by batch: `<name>.arrow` and the lengths of both sides."""
 
     def __init__(self, folder: Path, name: str, *, with_text: bool) -> None:
-        columns = [("src", pa.list_(pa.int32())), ("tgt", pa.list_(pa.int32()))]
-        if with_text:
-            columns += [("src_text", pa.string()), ("tgt_text", pa.string())]
-        self._schema = pa.schema(columns)
-        self._folder, self._name, self._with_text = folder, name, with_text
-        self._lengths: tuple[list[Lengths], list[Lengths]] = ([], [])
+        self._schema = EXAMPLES if with_text else pa.schema([EXAMPLES.field("src"), EXAMPLES.field("tgt")])
+        self._folder, self._name = folder, name
+        self._lengths: dict[str, list[Ids]] = {"src": [], "tgt": []}
         self._writer = pa.ipc.new_file(str(folder / f"{name}.arrow"), self._schema)
 
-    def write(
-        self, src: Sequence[list[int]], tgt: Sequence[list[int]], text: Sequence[tuple[str, str]]
-    ) -> None:
-        """Append examples: ids of both sides, ending in eos, and their text."""
-        if not src:
+    def write(self, examples: pa.RecordBatch) -> None:
+        """Append examples of the schema EXAMPLES; text that is not kept is left out."""
+        if examples.num_rows == 0:
             return
-        arrays = [pa.array(ids, type=pa.list_(pa.int32())) for ids in (src, tgt)]
-        if self._with_text:
-            arrays += [pa.array([pair[side] for pair in text], type=pa.string()) for side in (0, 1)]
-        self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
-        for side, ids in zip(self._lengths, (src, tgt), strict=True):
-            side.append(np.fromiter(map(len, ids), dtype=np.int32, count=len(ids)))
+        self._writer.write_batch(examples.select(self._schema.names))
+        for side, lengths in self._lengths.items():
+            lengths.append(flat_ids(examples, side)[1])
 
     def __enter__(self) -> SplitWriter:
         return self
@@ -60,7 +67,7 @@ class SplitWriter:
     ) -> None:
         self._writer.close()
         if kind is None:
-            for side, lengths in zip(("src", "tgt"), self._lengths, strict=True):
+            for side, lengths in self._lengths.items():
                 whole = np.concatenate([np.zeros(0, dtype=np.int32), *lengths])
                 np.save(self._folder / f"{self._name}.{side}_lengths.npy", whole)
 

@@ -5,12 +5,11 @@ Knows nothing of how the checks are made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from transformer_mt.text.corpus_check import Finding
 from transformer_mt.text.tokenizer import NUM_BYTES, NUM_SPECIAL
@@ -29,14 +28,11 @@ class TokenCounts:
     byte_tokens: int = 0
     """Tokens that spell one byte of a character outside the vocabulary."""
 
-    def add(self, ids: Sequence[Sequence[int]]) -> None:
-        """Count the ids of more examples."""
-        if not ids:
-            return
-        flat = np.fromiter(chain.from_iterable(ids), dtype=np.int32)
-        self.tokens += len(flat)
-        self.longest = max(self.longest, *map(len, ids))
-        self.byte_tokens += int(((flat >= NUM_SPECIAL) & (flat < NUM_SPECIAL + NUM_BYTES)).sum())
+    def add(self, ids: npt.NDArray[np.integer], lengths: npt.NDArray[np.integer]) -> None:
+        """Count the ids of more examples, one after the other, and the length of each."""
+        self.tokens += len(ids)
+        self.longest = max(self.longest, int(lengths.max(initial=0)))
+        self.byte_tokens += int(((ids >= NUM_SPECIAL) & (ids < NUM_SPECIAL + NUM_BYTES)).sum())
 
 
 @dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from transformer_mt.text.hub import HUB_PREFIX, read_hub
 from transformer_mt.text.lines import PACKED_SUFFIXES, one_line, read_lines
 
 Pair = tuple[str, str]
+
+_CHUNK = 4096
 
 
 def read_pairs(source: str, root: str | Path, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
@@ -104,12 +106,15 @@ def _only_one(base: Path, lang: str) -> Path:
 
 
 def _line_pairs(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
+    src_lines, tgt_lines = read_lines(src_path), read_lines(tgt_path)
     src_count = tgt_count = 0
-    for src, tgt in zip_longest(read_lines(src_path), read_lines(tgt_path)):
-        src_count += src is not None
-        tgt_count += tgt is not None
-        if src is not None and tgt is not None:
-            yield src, tgt
+    while True:
+        srcs, tgts = list(islice(src_lines, _CHUNK)), list(islice(tgt_lines, _CHUNK))
+        yield from zip(srcs, tgts, strict=False)
+        src_count += len(srcs)
+        tgt_count += len(tgts)
+        if not srcs and not tgts:
+            break
     if src_count != tgt_count:
         raise DataError(
             f"{src_path} has {src_count} lines but {tgt_path} has {tgt_count}; "

@@ -1,23 +1,25 @@
 """What is wrong with a corpus: which pairs cannot be trained on, why, and how many.
 
 Training pairs are dropped for the first reason that holds; validation and test pairs are only counted.
-Sentences are compared by 8-byte hashes, so memory is 9 bytes a pair whatever the length of the text (two
-different sentences share a hash once in 10^19). Knows token counts only as numbers it is given.
+Training sentences are compared by 8-byte hashes, so memory is 9 bytes a pair whatever the length of the text
+(two different sentences share a hash once in 10^19). Knows token counts only as numbers it is given.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from transformer_mt.text.lines import is_blank, trimmed
+from transformer_mt.text.lines import trimmed
 
-Pair = tuple[str, str]
+Texts = Sequence[str]
+"""One side of some pairs."""
 Codes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint64]
 Lengths = npt.NDArray[np.integer]
@@ -37,6 +39,12 @@ EMPTY, LEAK, DUPLICATE, TOO_LONG, OUT_OF_PROPORTION = range(1, len(REASONS))
 RATIO_ALLOWANCE = 8
 
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{1,6}|#x[0-9a-fA-F]{1,6});")
+# What is odd in a text but kept in every split -> how it is found.
+_ODDITIES: dict[str, Callable[[str], bool]] = {
+    "U+2581 in the text, becomes a space": lambda text: "\u2581" in text,
+    "NUL in the text": lambda text: "\0" in text,
+    "HTML entity in the text": lambda text: "&" in text and _ENTITY.search(text) is not None,
+}
 
 
 @dataclass
@@ -59,49 +67,50 @@ class Notes:
         finding.count += 1
         finding.first = finding.first or place()
 
-    def look(self, pair: Pair, place: Callable[[], str]) -> None:
-        """Note what is odd in a pair but kept in every split."""
-        src, tgt = pair
-        if "\u2581" in src or "\u2581" in tgt:
-            self.add("U+2581 in the text, becomes a space", place)
-        if "\0" in src or "\0" in tgt:
-            self.add("NUL in the text", place)
-        if ("&" in src and _ENTITY.search(src)) or ("&" in tgt and _ENTITY.search(tgt)):
-            self.add("HTML entity in the text", place)
+    def look(self, src: Texts, tgt: Texts, place: Callable[[int], str]) -> None:
+        """Note what is odd in some pairs but kept in every split.
+
+        Args:
+            place: index among these pairs -> file:line.
+        """
+        whole = "\n".join(src) + "\n" + "\n".join(tgt)
+        for what, has in _ODDITIES.items():
+            if not has(whole):
+                continue
+            for index, (src_text, tgt_text) in enumerate(zip(src, tgt, strict=True)):
+                if has(src_text) or has(tgt_text):
+                    self.add(what, partial(place, index))
 
 
 class HeldOut:
     """The sentences of validation and test sets, which no training pair may share."""
 
     def __init__(self) -> None:
-        self._src: set[int] = set()
-        self._tgt: set[int] = set()
+        self._src: set[str] = set()
+        self._tgt: set[str] = set()
 
-    def add(self, pairs: Iterable[Pair]) -> None:
+    def add(self, src: Texts, tgt: Texts) -> None:
         """Hold more sentences out."""
-        for src, tgt in pairs:
-            self._src.add(_hash(src))
-            self._tgt.add(_hash(tgt))
+        self._src.update(map(trimmed, src))
+        self._tgt.update(map(trimmed, tgt))
 
-    def holds(self, src_hash: int, tgt_hash: int) -> bool:
-        """Whether one of the sentences is held out."""
-        return src_hash in self._src or tgt_hash in self._tgt
+    def among(self, src: Texts, tgt: Texts) -> npt.NDArray[np.bool_]:
+        """Which pairs hold one of the sentences, given their trimmed texts."""
+        src_held = _each(self._src.__contains__, src, np.bool_)
+        held: npt.NDArray[np.bool_] = src_held | _each(self._tgt.__contains__, tgt, np.bool_)
+        return held
 
 
-def check_text(pairs: Sequence[Pair], held_out: HeldOut) -> tuple[Codes, Hashes]:
+def check_text(src: Texts, tgt: Texts, held_out: HeldOut) -> tuple[Codes, Hashes]:
     """What the text alone tells: (code, hash) of each pair. Duplicates need all hashes: `mark_duplicates`."""
-    codes = np.zeros(len(pairs), dtype=np.uint8)
-    hashes = np.zeros((len(pairs), 2), dtype=np.uint64)
-    for index, (src, tgt) in enumerate(pairs):
-        if is_blank(src) or is_blank(tgt):
-            codes[index] = EMPTY
-            continue
-        src_hash, tgt_hash = _hash(src), _hash(tgt)
-        hashes[index] = src_hash, tgt_hash
-        if held_out.holds(src_hash, tgt_hash):
-            codes[index] = LEAK
+    src, tgt = list(map(trimmed, src)), list(map(trimmed, tgt))
+    codes = np.zeros(len(src), dtype=np.uint8)
+    codes[held_out.among(src, tgt)] = LEAK
+    codes[~(_each(bool, src, np.bool_) & _each(bool, tgt, np.bool_))] = EMPTY
+    # Python's own 64-bit hash differs from process to process, which is no matter here.
+    src_hashes, tgt_hashes = (_each(hash, side, np.int64).view(np.uint64) for side in (src, tgt))
     # An odd multiplier keeps (a, b) and (b, a) apart; arithmetic is modulo 2^64.
-    return codes, hashes[:, 0] * np.uint64(0x9E3779B97F4A7C15) + hashes[:, 1]
+    return codes, src_hashes * np.uint64(0x9E3779B97F4A7C15) + tgt_hashes
 
 
 def mark_duplicates(codes: Codes, hashes: Hashes) -> None:
@@ -131,6 +140,5 @@ def check_lengths(
     return codes
 
 
-def _hash(text: str) -> int:
-    key = trimmed(text).encode("utf-8")
-    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
+def _each(function: Callable[[str], Any], texts: Texts, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    return np.fromiter(map(function, texts), dtype=dtype, count=len(texts))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import itertools
 import lzma
 import os
 import tempfile
@@ -22,6 +23,7 @@ from transformer_mt.errors import DataError
 
 PACKED_SUFFIXES = ("", ".gz", ".xz")
 _BUFFER_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 20
 _UTF8_BOM = b"\xef\xbb\xbf"
 # Longest mark first: UTF-32-LE begins with the mark of UTF-16-LE.
 _OTHER_ENCODINGS = (
@@ -38,12 +40,17 @@ _BLANK_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 
 def is_blank(text: str) -> bool:
     """Whether a person sees nothing of the text."""
-    return all(unicodedata.category(character) in _BLANK_CATEGORIES for character in text)
+    return not text or (
+        unicodedata.category(text[0]) in _BLANK_CATEGORIES  # for most texts this answers
+        and all(unicodedata.category(character) in _BLANK_CATEGORIES for character in text)
+    )
 
 
 def trimmed(text: str) -> str:
     """The text without what a person does not see at either end."""
     start, end = 0, len(text)
+    if end and not is_blank(text[0]) and not is_blank(text[-1]):
+        return text
     while start < end and is_blank(text[start]):
         start += 1
     while end > start and is_blank(text[end - 1]):
@@ -57,10 +64,20 @@ def read_lines(path: str | Path) -> Iterator[str]:
     Raises:
         DataError: missing or unreadable file, broken archive, bytes that are not UTF-8 (file:line: byte).
     """
-    path = Path(path)
+    return itertools.chain.from_iterable(_blocks(Path(path)))
+
+
+def _blocks(path: Path) -> Iterator[list[str]]:
+    """The lines of a file, some thousands at a time: decoding and splitting run outside of Python."""
+    number = 1
     try:
         with _open(path) as stream:
-            yield from decode_lines(stream, str(path))
+            # read1 waits for what is there, not for a full block: the file may be a pipe.
+            while block := stream.read1(_BLOCK_BYTES):
+                block += b"" if block.endswith(b"\n") else stream.readline()
+                lines = _lines_of(block, str(path), number)
+                yield lines
+                number += len(lines)
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: the archive is damaged or cut short ({error}); fetch it again") from None
     except OSError as error:
@@ -81,19 +98,27 @@ def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
         DataError: bytes that are not UTF-8, with line and byte.
     """
     for number, raw in enumerate(stream, start=1):
-        line = raw.removesuffix(b"\n").removesuffix(b"\r")
-        if number == 1:
-            _refuse_other_encodings(raw, name)
-            if raw == _UTF8_BOM:
-                continue
-            line = line.removeprefix(_UTF8_BOM)
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{name}:{number}: byte {error.start + 1} of the line (0x{line[error.start]:02x}) "
-                "is not UTF-8; convert the text with iconv or mend the line"
-            ) from None
+        yield from _lines_of(raw, name, number)
+
+
+def _lines_of(block: bytes, name: str, number: int) -> list[str]:
+    """The lines of a block of whole lines, of which the first has this number in the stream."""
+    if number == 1:
+        _refuse_other_encodings(block[: block.find(b"\n") + 1] or block, name)
+        block = block.removeprefix(_UTF8_BOM)
+    try:
+        text = block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        start = block.rfind(b"\n", 0, error.start) + 1
+        number += block.count(b"\n", 0, start)
+        raise DataError(
+            f"{name}:{number}: byte {error.start - start + 1} of the line (0x{block[error.start]:02x}) "
+            "is not UTF-8; convert the text with iconv or mend the line"
+        ) from None
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()  # the last end of line starts no other
+    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
 def one_line(text: str) -> str:
@@ -129,8 +154,8 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
         raise
 
 
-def _open(path: Path) -> BinaryIO:
-    # Buffered once more: both archive classes find line ends in Python, line by line.
+def _open(path: Path) -> io.BufferedReader:
+    # Archives are buffered once more: their own classes find line ends in Python, line by line.
     if path.suffix == ".gz":
         return io.BufferedReader(cast(io.RawIOBase, gzip.open(path, "rb")), _BUFFER_BYTES)
     if path.suffix == ".xz":

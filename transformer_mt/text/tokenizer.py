@@ -9,9 +9,9 @@ of languages, or of padding.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from transformer_mt.errors import DataError
+from transformer_mt.runtime.cores import usable_cores
 from transformer_mt.text.subword_sampling import SubwordSampler
 from transformer_mt.text.vocabulary import (
     BOS_ID,
@@ -114,9 +115,25 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many texts, on all cores."""
         batch: list[list[int]] = self._processor.encode(
-            [_utf8(text) for text in texts], out_type=int, num_threads=os.cpu_count() or 1
+            [_utf8(text) for text in texts], out_type=int, num_threads=usable_cores().number
         )
         return batch
+
+    def encode_flat(self, texts: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Ids of many texts, each ending in eos, one after the other; and how many each text has.
+
+        One thread; others may encode at the same time.
+
+        Args:
+            texts: UTF-8.
+
+        Returns:
+            ids (sum of lengths,), lengths (N,).
+        """
+        rows = self._processor.encode(list(texts), out_type=int, add_eos=True, num_threads=1)
+        lengths = np.fromiter(map(len, rows), dtype=np.int32, count=len(rows))
+        total = int(lengths.sum(dtype=np.int64))
+        return np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=total), lengths
 
     def sample(self, text: str, rate: float, seed: int) -> list[int]:
         """One random segmentation of the text: a pure function of its arguments.

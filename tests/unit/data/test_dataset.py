@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from transformer_mt.data.dataset import ParallelDataset
-from transformer_mt.data.prepared_files import SplitWriter
+from transformer_mt.data.prepared_files import EXAMPLES, SplitWriter
 from transformer_mt.text.tokenizer import EOS_ID, Tokenizer, Tokenizers, train_tokenizer
 
 TEXT = [(f"hallo welt nummer {n} " * (n % 3 + 1), f"hello world number {n}") for n in range(25)]
@@ -29,9 +30,9 @@ def dataset(tokenizer: Tokenizer) -> Iterator[ParallelDataset]:
         with SplitWriter(Path(folder), "train", with_text=True) as writer:
             for start in range(0, len(TEXT), 4):
                 chunk = TEXT[start : start + 4]
-                src, tgt = ([[*tokenizer.encode(pair[side]), EOS_ID] for pair in chunk] for side in (0, 1))
-                writer.write(src, tgt, chunk)
-            writer.write([], [], [])
+                ids = [[[*tokenizer.encode(pair[side]), EOS_ID] for pair in chunk] for side in (0, 1)]
+                writer.write(pa.record_batch([*ids, *zip(*chunk, strict=True)], schema=EXAMPLES))
+            writer.write(pa.record_batch([[], [], [], []], schema=EXAMPLES))
         yield ParallelDataset(folder, "train", Tokenizers(tokenizer, tokenizer))
 
 

@@ -17,9 +17,9 @@ from transformer_mt.text.corpus_check import (
     check_lengths,
     check_text,
     findings,
-    is_blank,
     mark_duplicates,
 )
+from transformer_mt.text.lines import is_blank
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_blank_is_what_prints_nothing(text: str) -> None:
 def test_text_reasons() -> None:
     """Empty before leak before duplicate; the first of several equal pairs stays."""
     held_out = HeldOut()
-    held_out.add([("v", "w"), ("", "")])
+    held_out.add(["v", "", "q "], ["w", "", "r"])
     pairs = [
         ("a", "b"),
         ("", "w"),
@@ -46,17 +46,22 @@ def test_text_reasons() -> None:
         ("a", "b"),
         ("w", "v"),
         ("v", "x"),
+        ("\tq", "x"),
+        ("a\u200b", "\u3000b"),
+        ("\x00", "\u200b"),
+        ("a b", "b"),
     ]
-    codes, hashes = check_text(pairs, held_out)
+    codes, hashes = check_text(*zip(*pairs, strict=True), held_out)
     mark_duplicates(codes, hashes)
     expected = [KEPT, EMPTY, KEPT, DUPLICATE, LEAK, LEAK, KEPT, DUPLICATE, KEPT, LEAK]
+    expected += [LEAK, DUPLICATE, EMPTY, KEPT]
     assert codes.tolist() == expected
 
 
 def test_duplicates_are_found_across_chunks() -> None:
     """Hashes are the same in every call."""
-    codes, hashes = check_text([("a", "b"), ("c", "d")], HeldOut())
-    again, more = check_text([("a", "b")], HeldOut())
+    codes, hashes = check_text(["a", "c"], ["b", "d"], HeldOut())
+    again, more = check_text(["a"], ["b"], HeldOut())
     all_codes = np.concatenate([codes, again])
     mark_duplicates(all_codes, np.concatenate([hashes, more]))
     assert all_codes.tolist() == [KEPT, KEPT, DUPLICATE]
@@ -85,16 +90,13 @@ def test_findings_count_and_name_the_first() -> None:
 def test_notes() -> None:
     """B023, B028, B157: NUL, U+2581 and HTML entities are reported; a plain ampersand is not."""
     notes = Notes()
-    for number, pair in enumerate(
-        [
-            ("Tom & Jerry <3", "AT&T; fish & chips"),
-            ("a\x00", "b"),
-            ("a", "\u2581"),
-            ("&#39;", "x"),
-            ("x", "&amp;quot;"),
-        ]
-    ):
-        notes.look(pair, lambda number=number: f"f:{number}")  # type: ignore[misc]
+    notes.look(["a & b", "&c;"], ["d", "e;"], lambda index: f"e:{index}")
+    assert notes.findings == {}
+    notes.look(
+        ["Tom & Jerry <3", "a\x00", "a", "&#39;", "x"],
+        ["AT&T; fish & chips", "b", "\u2581", "x", "&amp;quot;"],
+        lambda index: f"f:{index}",
+    )
     assert {what.split()[0]: (found.count, found.first) for what, found in notes.findings.items()} == {
         "NUL": (1, "f:1"),
         "U+2581": (1, "f:2"),

@@ -87,6 +87,16 @@ def test_bad_utf8_names_file_line_and_byte(tmp_path: Path) -> None:
         _read(tmp_path, "ä\nb\ncaf".encode() + b"\xe9\nd\n")
 
 
+def test_blocks_do_not_show(tmp_path: Path) -> None:
+    """A line across two blocks of a file is one line, and line numbers count all blocks before."""
+    lines = [f"{number} " + "ä" * (number % 700) for number in range(8000)]
+    content = "\r\n".join(lines).encode()
+    assert len(content) > 4 << 20
+    assert _read(tmp_path, content) == lines
+    with pytest.raises(DataError, match=r"text:8000: byte 6 of the line \(0xff\)"):
+        _read(tmp_path, content.replace(b"\n7999 ", b"\n7999 \xff"))
+
+
 def test_bad_utf8_after_a_byte_order_mark_counts_from_the_text(tmp_path: Path) -> None:
     """The mark is dropped before bytes are counted."""
     with pytest.raises(DataError, match=r"text:1: byte 2 of the line \(0xff\)"):

@@ -90,6 +90,16 @@ def test_half_a_surrogate_pair_becomes_a_question_mark(tokenizer: Tokenizer) -> 
     assert tokenizer.encode_batch(["\udfff"]) == [tokenizer.encode("?")]
 
 
+def test_flat_ids_are_those_of_each_text(tokenizer: Tokenizer) -> None:
+    """One row of ids for many texts, each ending in eos, an empty text too."""
+    texts = ["the cat", "", "xyz\u2028 ä", "the"]
+    ids, lengths = tokenizer.encode_flat([text.encode() for text in texts])
+    expected = [[*tokenizer.encode(text), EOS_ID] for text in texts]
+    assert ids.tolist() == [token for row in expected for token in row]
+    assert lengths.tolist() == [len(row) for row in expected]
+    assert [part.tolist() for part in tokenizer.encode_flat([])] == [[], []]
+
+
 def test_training_is_reproducible(kind: str, tokenizer: Tokenizer) -> None:
     """B145: the same lines give the same model, byte for byte."""
     again = train_tokenizer(iter(LINES), type=kind, vocab_size=330)
