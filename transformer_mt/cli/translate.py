@@ -47,6 +47,13 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="best, latest, averaged or a step (default: best)",
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N (default: a GPU where there is one)")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="processes that translate side by side on a CPU (default: one per core; standard input that "
+        "comes slowly is answered by one)",
+    )
     group = parser.add_argument_group("decoding (default: as in the run's recipe)")
     for key, field in DecodingConfig.model_fields.items():
         kind = type(field.default)
@@ -71,7 +78,9 @@ def load_translator(args: argparse.Namespace) -> Translator:
     set_up_process()
     given: dict[str, Any] = {key: getattr(args, key) for key in DecodingConfig.model_fields}
     overrides = {key: value for key, value in given.items() if value is not None}
-    return Translator.load(args.run_dir, checkpoint=args.checkpoint, device=args.device, **overrides)
+    return Translator.load(
+        args.run_dir, checkpoint=args.checkpoint, device=args.device, workers=args.workers, **overrides
+    )
 
 
 def run(args: argparse.Namespace) -> int:

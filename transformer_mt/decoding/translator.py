@@ -23,6 +23,7 @@ from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.beam_search import Hypothesis, beam_search
 from transformer_mt.decoding.greedy import greedy_search
 from transformer_mt.decoding.stepper import Stepper
+from transformer_mt.decoding.workers import Workers, pick_workers
 from transformer_mt.errors import CheckpointError, DataError
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.protocol import Seq2SeqModel
@@ -35,6 +36,9 @@ from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, NUM_SPECIAL, PAD_ID, U
 _LENGTH_STEP = 8
 # Padded source tokens in one batch, so that a long line gets a batch to itself.
 _MAX_BATCH_TOKENS = 8192
+
+_Task = tuple[dict[int, list[int]], int]
+"""A batch: place of a line -> its source ids, and the number of the first place for error messages."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ class Translator:
         tokenizers: Tokenizers,
         decoding: DecodingConfig,
         device: torch.device | str = "cpu",
+        workers: int | None = 1,
     ) -> None:
         """Take models that are in memory.
 
@@ -97,6 +102,8 @@ class Translator:
             tokenizers: of all models.
             decoding: how to search.
             device: where to compute.
+            workers: processes that share the batches of a call; None is one per thread of a CPU. They start
+                at the first call that has several batches, and from then on keep the weights of that moment.
         """
         self.device = torch.device(device)
         self.tokenizers = tokenizers
@@ -114,6 +121,8 @@ class Translator:
         )
         limits = [model.max_length for model in self.models if model.max_length is not None]
         self._max_length = min(limits) if limits else None
+        self.num_workers = pick_workers(workers, self.device)
+        self._workers: Workers[_Task, list[Translation]] | None = None
 
     @classmethod
     def load(
@@ -122,6 +131,7 @@ class Translator:
         *others: str | Path,
         checkpoint: str | int = "best",
         device: str | None = None,
+        workers: int | None = 1,
         **overrides: Any,
     ) -> Translator:
         """Build a translator from a run directory, or an ensemble from several.
@@ -131,6 +141,7 @@ class Translator:
             others: further runs with the same tokenizers.
             checkpoint: best, latest, averaged or a step.
             device: cpu, cuda, …; by default a GPU where there is one.
+            workers: as in `Translator`.
             overrides: keys of the recipe's `decoding` section, such as beam_size=1.
 
         Raises:
@@ -138,6 +149,7 @@ class Translator:
             ConfigError: an override that cannot be used.
         """
         target = pick_device(device)
+        pick_workers(workers, target)  # refused before anything is read
         loaded = [load_run(folder, checkpoint, target) for folder in (run, *others)]
         first = loaded[0]
         for folder, other in zip(others, loaded[1:], strict=True):
@@ -148,7 +160,8 @@ class Translator:
                 )
         decoding = parse_section(overrides, first.recipe.decoding)
         dtype = _dtype(decoding, target)
-        return cls([one.model.to(dtype) for one in loaded], first.tokenizers, decoding, target)
+        models = [one.model.to(dtype) for one in loaded]
+        return cls(models, first.tokenizers, decoding, target, workers)
 
     def translate(self, lines: Sequence[str], first_line: int = 1) -> list[Translation]:
         """One translation per line, in order. A blank line gives an empty text and is not shown to the model.
@@ -168,12 +181,33 @@ class Translator:
         self._check_lengths(sources, first_line)
         results: list[Translation] = [Translation([Candidate("", 0.0, [], False)], 0)] * len(lines)
         self._take_up_weights()
-        with torch.inference_mode(), _evaluating(self.models):
-            for batch in _batches(sources, self.decoding.batch_size):
-                found = self._search(batch, sources, first_line)
-                for index, hypotheses in zip(batch, found, strict=True):
-                    results[index] = self._translation(hypotheses, len(sources[index]) - 1)
+        batches = list(_batches(sources, self.decoding.batch_size))
+        tasks: list[_Task] = [({index: sources[index] for index in batch}, first_line) for batch in batches]
+        for batch, found in zip(batches, self._translate_batches(tasks), strict=True):
+            for index, translation in zip(batch, found, strict=True):
+                results[index] = translation
         return results
+
+    def _translate_batches(self, tasks: Sequence[_Task]) -> list[list[Translation]]:
+        """By the workers; a single batch has all threads of this process instead."""
+        if self.num_workers == 1 or len(tasks) < 2:
+            return [self._translate_batch(task) for task in tasks]
+        if self._workers is None:
+            self._workers = Workers(self._translate_batch, self.num_workers)
+        try:
+            return self._workers.map(tasks)
+        except BaseException:
+            self._workers = None
+            raise
+
+    def _translate_batch(self, task: _Task) -> list[Translation]:
+        sources, first_line = task
+        with torch.inference_mode(), _evaluating(self.models):
+            found = self._search(list(sources), sources, first_line)
+        return [
+            self._translation(hypotheses, len(ids) - 1)
+            for hypotheses, ids in zip(found, sources.values(), strict=True)
+        ]
 
     def _take_up_weights(self) -> None:
         for original, model in zip(self._originals, self.models, strict=True):
