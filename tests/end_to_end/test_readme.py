@@ -31,6 +31,7 @@ EXTRA = {
     "transformer-mt translate": "",
     "transformer-mt evaluate": "",
     "transformer-mt average": "",
+    "transformer-mt doctor": "",
     "transformer-mt prepare recipes/multi30k_de_en": OWN,
     "transformer-mt train recipes/multi30k_de_en": OWN,
     "transformer-mt train recipes/zh_en_bundled/transformer.yaml": BUNDLED + "training.max_steps=8",

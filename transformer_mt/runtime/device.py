@@ -1,4 +1,4 @@
-"""What the process runs on: device, arithmetic, allocator, memory in use.
+"""What the process runs on: device, arithmetic, threads, allocator, memory in use.
 
 Chosen once per process from what the machine offers; nothing here knows models or data.
 """
@@ -6,16 +6,20 @@ Chosen once per process from what the machine offers; nothing here knows models 
 from __future__ import annotations
 
 import ctypes
+import os
 import resource
 import sys
+from dataclasses import dataclass
 
 import torch
 
 from transformer_mt.errors import ConfigError
+from transformer_mt.runtime.cores import usable_cores
 
 # glibc mallopt parameters (malloc.h).
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def pick_device(name: str | None = None) -> torch.device:
@@ -44,7 +48,7 @@ def pick_precision(name: str, device: torch.device) -> str:
         return name
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
-    return "bf16" if _cpu_multiplies_bf16() else "fp32"
+    return "bf16" if bf16_features() else "fp32"
 
 
 def autocast_dtype(precision: str) -> torch.dtype:
@@ -52,19 +56,46 @@ def autocast_dtype(precision: str) -> torch.dtype:
     return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 
 
-def set_up_process() -> None:
+@dataclass(frozen=True)
+class ProcessSettings:
+    """What `set_up_process` chose."""
+
+    num_threads: int
+    """Threads of one operation on the CPU."""
+    threads_reason: str
+    keeps_memory: bool
+    """Whether the allocator keeps freed blocks."""
+    flushes_denormals: bool
+
+
+def set_up_process() -> ProcessSettings:
     """Settings that make training on a CPU faster; call before the first tensor.
 
-    glibc returns large blocks to the system after every step and pays page faults to get them back: keep
-    them. Denormals appear in optimizer moments and cost hundreds of cycles each: flush them to zero (threads
-    started later inherit it).
+    torch takes a thread for each core that it sees, but a container may be allowed fewer: threads that wait
+    for their share of time keep all others waiting. glibc returns large blocks to the system after every
+    step and pays page faults to get them back: keep them. Denormals appear in optimizer moments and cost
+    hundreds of cycles each: flush them to zero (threads started later inherit it).
     """
+    reason = _limit_threads()
+    keeps_memory = False
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         if hasattr(libc, "mallopt"):
-            libc.mallopt(_M_MMAP_MAX, 0)
-            libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
-    torch.set_flush_denormal(True)
+            # 1 is success; allocators that only bear the name (musl has none) say 0.
+            keeps_memory = bool(libc.mallopt(_M_MMAP_MAX, 0) and libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
+    return ProcessSettings(torch.get_num_threads(), reason, keeps_memory, torch.set_flush_denormal(True))
+
+
+def _limit_threads() -> str:
+    """Let torch use no more threads than cores; the user's own word counts more. Returns the reason."""
+    for name in _THREAD_VARIABLES:
+        if os.environ.get(name):
+            return f"{name}={os.environ[name]}"
+    cores = usable_cores()
+    if cores.number < torch.get_num_threads():
+        torch.set_num_threads(cores.number)
+        return cores.reason
+    return "as torch chooses by itself"
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
@@ -92,7 +123,7 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _cpu_multiplies_bf16() -> bool:
-    """True with AMX or AVX-512 BF16; without them bf16 products are emulated and slower than fp32."""
+def bf16_features() -> list[str]:
+    """What of this processor multiplies bf16; with none of it such products are slower than fp32."""
     features = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return bool(features.get("avx512_bf16") or features.get("amx_bf16") or features.get("amx_tile"))
+    return [name for name in ("avx512_bf16", "amx_bf16", "amx_tile") if features.get(name)]

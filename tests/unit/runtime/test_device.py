@@ -5,7 +5,14 @@ import torch
 
 from transformer_mt.errors import ConfigError
 from transformer_mt.runtime import device as module
-from transformer_mt.runtime.device import autocast_dtype, peak_memory, pick_device, pick_precision
+from transformer_mt.runtime.cores import Cores
+from transformer_mt.runtime.device import (
+    autocast_dtype,
+    peak_memory,
+    pick_device,
+    pick_precision,
+    set_up_process,
+)
 
 CPU = torch.device("cpu")
 
@@ -29,6 +36,32 @@ def test_names_of_devices(monkeypatch):
     monkeypatch.setattr(module.torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ConfigError, match="--device cuda:3: this machine has 1 such devices"):
         pick_device("cuda:3")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "variable", "num_threads", "reason"),
+    [
+        (3, "", 3, "quota of 3.5 cores"),
+        (3, "OMP_NUM_THREADS", 5, "OMP_NUM_THREADS=5"),
+        (3, "MKL_NUM_THREADS", 5, "MKL_NUM_THREADS=5"),
+        (64, "", 5, "as torch chooses by itself"),
+    ],
+)
+def test_no_more_threads_than_allowed(monkeypatch, allowed, variable, num_threads, reason):
+    """torch sees all cores of the machine; a container may be allowed fewer; the user has the last word."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "5")
+    monkeypatch.setattr(module, "usable_cores", lambda: Cores(allowed, "quota of 3.5 cores"))
+    before = torch.get_num_threads()
+    torch.set_num_threads(5)  # what torch found at its start
+    try:
+        settings = set_up_process()
+        assert (settings.num_threads, settings.threads_reason) == (num_threads, reason)
+        assert torch.get_num_threads() == num_threads
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_dtypes():

@@ -1,0 +1,135 @@
+"""`doctor`: every finding has its line, and what is wrong with a run has its exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from random_run import random_run
+
+from transformer_mt import checkpoint as ckpt
+from transformer_mt.cli.main import main
+from transformer_mt.errors import CheckpointError
+from transformer_mt.recipe import dump_recipe
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of one checkpoint, with its recipe and the text it names."""
+    folder = random_run(tmp_path / "run")
+    (folder / "config.yaml").write_text(dump_recipe(ckpt.load_run(folder).recipe), encoding="utf-8")
+    for name in ("train", "valid", "test", "sets/two"):
+        for language in ("de", "en"):
+            path = tmp_path / f"{name}.{language}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("a\n", encoding="utf-8")
+    return folder
+
+
+def _flip_a_byte(run: Path) -> None:
+    path = ckpt.folder_of(run, 20) / ckpt.MODEL
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def _break_the_recipe(run: Path) -> None:
+    (run / "config.yaml").write_text("run_dir: x\nmodle: {}\n", encoding="utf-8")
+
+
+def _lose_the_text(run: Path) -> None:
+    (run.parent / "train.de").unlink()
+
+
+def _point_nowhere(run: Path) -> None:
+    ckpt.write_json(run / "best.json", {"step": 7})
+
+
+def test_what_was_chosen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions, device, threads with their reason, precision with the processor's features."""
+    monkeypatch.setattr("transformer_mt.runtime.device.bf16_features", lambda: ["amx_bf16", "amx_tile"])
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
+    assert main(["doctor", "--device", "cpu", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["versions"]["torch"].startswith(torch.__version__.partition("+")[0])
+    assert report["versions"]["numpy"] == numpy.__version__
+    threads = torch.get_num_threads()
+    assert report["chosen"]["threads"] == f"{threads}: OMP_NUM_THREADS={threads}"
+    assert report["chosen"]["precision auto"] == "bf16: it has amx_bf16 and amx_tile"
+    assert report["chosen"]["attention fp32"] == "fused kernel from 128 x 128 tokens, else plain"
+    assert report["faults"] == []
+    assert "checkpoints" not in report
+
+
+def test_a_table_has_one_line_for_each_finding(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sections stand once, values start in one column."""
+    assert main(["doctor", str(run)]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert main(["doctor", str(run), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    del report["faults"]
+    assert len(lines) - 1 == sum(len(findings) for findings in report.values())
+    assert [line.split()[0] for line in lines if line and line[0] != " "] == list(report)
+    assert report["checkpoints"]["step_00000020"] == "every file has its sha256"
+    assert report["checkpoints"]["best"] == report["checkpoints"]["latest"] == "step_00000020"
+    assert report["recipe"]["config.yaml"] == "reads"
+    assert report["data"]["test sets/two"].endswith("two.en")
+    assert report["data"]["prepared"] == "not there, `train` makes them from the text"
+    column = next(line.index("every file") for line in lines if "every file" in line)
+    assert all(line[column - 1] == " " and line[column] != " " for line in lines if line)
+
+
+@pytest.mark.parametrize(
+    ("damages", "code", "faults"),
+    [
+        ([_flip_a_byte], 5, ["FAULT: {run}/checkpoints/step_00000020/model.safetensors: is damaged"]),
+        ([_point_nowhere], 5, ["FAULT: {run}: has no checkpoint of step 7"]),
+        ([_break_the_recipe], 2, ["{run}/config.yaml:2:1: modle: no such key; did you mean model?"]),
+        ([_lose_the_text], 3, ["FAULT: {folder}/train.de: no such file"]),
+        ([_break_the_recipe, _flip_a_byte], 5, ["is damaged", "no such key"]),
+        ([_lose_the_text, _point_nowhere], 5, ["no such file", "has no checkpoint of step 7"]),
+    ],
+)
+def test_faults_of_a_run(
+    run: Path,
+    capsys: pytest.CaptureFixture[str],
+    damages: list[Callable[[Path], None]],
+    code: int,
+    faults: list[str],
+) -> None:
+    """One line each, all of them, and the exit code of the worst."""
+    for damage in damages:
+        damage(run)
+    assert main(["doctor", str(run)]) == code
+    out = capsys.readouterr().out
+    for fault in faults:
+        assert fault.format(run=run, folder=run.parent) in out
+    assert main(["doctor", str(run), "--json"]) == code
+    assert len(json.loads(capsys.readouterr().out)["faults"]) >= len(faults)
+
+
+def test_prepared_data_are_looked_at(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are those whose fingerprint the run wrote down, whole or not."""
+    fingerprint = "0123456789abcdef" * 4
+    ckpt.write_json(run / "run.json", {"data_fingerprint": fingerprint})
+    folder = run.parent / "prepared" / fingerprint[:16]
+    folder.mkdir(parents=True)
+    ckpt.write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {}})
+    assert main(["doctor", str(run)]) == 0
+    assert capsys.readouterr().out.endswith(f"{folder}\n")
+    ckpt.write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {"x": {"size": 1}}})
+    assert main(["doctor", str(run)]) == 0
+    assert f"{folder}/x: is damaged" in capsys.readouterr().out
+    ckpt.write_json(folder / "manifest.json", {"fingerprint": "other", "files": {}})
+    assert main(["doctor", str(run)]) == 3
+    assert "was prepared from other text than this run" in capsys.readouterr().out
+
+
+def test_no_such_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A checkpoint error like that of the other verbs."""
+    assert main(["doctor", str(tmp_path / "nowhere")]) == CheckpointError.exit_code
+    assert "nowhere: no such run directory" in capsys.readouterr().err

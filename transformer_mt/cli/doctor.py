@@ -1,0 +1,230 @@
+"""`doctor`: what is chosen on this machine and why; and whether a run can be used and continued."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError, UserError
+
+if TYPE_CHECKING:
+    import torch
+
+    from transformer_mt.config import Recipe
+
+HELP = "show what is chosen on this machine and why, and check a run"
+_PACKAGES = (
+    *("transformer-mt", "torch", "sentencepiece", "sacrebleu", "datasets"),
+    *("pyarrow", "numpy", "safetensors", "pydantic"),
+)
+# The first of these that was found is the exit code.
+_CODES = (CheckpointError.exit_code, ConfigError.exit_code, DataError.exit_code)
+
+
+class Finding(NamedTuple):
+    """One line: section, name, value, and the exit code where it is a fault."""
+
+    section: str
+    name: str
+    value: str
+    fault: int = EXIT_OK
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of this verb."""
+    parser.add_argument("run_dir", metavar="RUN", nargs="?", help="run directory to check as well")
+    parser.add_argument("--device", help="cpu, cuda or cuda:N (default: a GPU where there is one)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line for each finding. Returns 0, or the code of what is wrong with the run: 5, 2 or 3."""
+    from transformer_mt.runtime.device import pick_device
+
+    run_dir = None if args.run_dir is None else Path(args.run_dir)
+    if run_dir is not None and not run_dir.is_dir():
+        raise CheckpointError(f"{run_dir}: no such run directory")
+    device = pick_device(args.device)
+    findings = [*_versions(), *_process(device), *_machine(run_dir or Path())]
+    if run_dir is not None:
+        findings += [*_checkpoints(run_dir), *_recipe_and_data(run_dir)]
+    print(_as_json(findings) if args.json else _as_table(findings))
+    faults = {finding.fault for finding in findings}
+    return next((code for code in _CODES if code in faults), EXIT_OK)
+
+
+def _as_table(findings: list[Finding]) -> str:
+    section_width = max(len(finding.section) for finding in findings)
+    name_width = max(len(finding.name) for finding in findings)
+    lines, last = [], ""
+    for section, name, value, fault in findings:
+        shown = "" if section == last else section
+        lines.append(f"{shown:<{section_width}}  {name:<{name_width}}  {'FAULT: ' if fault else ''}{value}")
+        last = section
+    return "\n".join(lines)
+
+
+def _as_json(findings: list[Finding]) -> str:
+    report: dict[str, dict[str, str]] = {}
+    for section, name, value, _ in findings:
+        report.setdefault(section, {})[name] = value
+    faults = [{"section": f.section, "name": f.name, "exit_code": f.fault} for f in findings if f.fault]
+    return json.dumps({**report, "faults": faults}, ensure_ascii=False, indent=1)
+
+
+def _versions() -> Iterator[Finding]:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    yield Finding(
+        "versions", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    )
+    for name in _PACKAGES:
+        try:
+            yield Finding("versions", name, version(name))
+        except PackageNotFoundError:
+            yield Finding("versions", name, "not installed")
+
+
+def _process(device: torch.device) -> Iterator[Finding]:
+    """What training and translating on this device would use."""
+    import torch
+
+    from transformer_mt.model.attention import BLOCKS_FROM, FUSED_FROM, FUSED_FROM_IN_HALF
+    from transformer_mt.runtime.cores import usable_cores
+    from transformer_mt.runtime.device import bf16_features, pick_precision, set_up_process
+
+    settings, cores = set_up_process(), usable_cores()
+    yield Finding("chosen", "device", f"{device}: {_device_name(device)}")
+    for number in range(torch.cuda.device_count()):
+        yield Finding("chosen", f"also cuda:{number}", _device_name(torch.device("cuda", number)))
+    yield Finding("chosen", "cores", f"{cores.number}: {cores.reason}")
+    yield Finding("chosen", "threads", f"{settings.num_threads}: {settings.threads_reason}")
+    features = " and ".join(bf16_features())
+    why = f"it has {features}" if features else "it has neither AVX-512 BF16 nor AMX"
+    if device.type == "cuda":
+        why = "compute capability {}.{}".format(*torch.cuda.get_device_capability(device))
+    yield Finding("chosen", "precision auto", f"{pick_precision('auto', device)}: {why}")
+    kept = "free memory is kept for the next step" if settings.keeps_memory else "cannot be set here"
+    yield Finding("chosen", "allocator", kept)
+    yield Finding("chosen", "denormals", "flushed to zero" if settings.flushes_denormals else "kept")
+    if device.type == "cuda":
+        yield Finding("chosen", "attention", "fused kernel")
+    else:
+        for name, product in (("fp32", FUSED_FROM), ("bf16", FUSED_FROM_IN_HALF)):
+            side = math.isqrt(product)
+            yield Finding(
+                "chosen", f"attention {name}", f"fused kernel from {side} x {side} tokens, else plain"
+            )
+    yield Finding("chosen", "attention window", f"block by block from {BLOCKS_FROM} windows of length")
+
+
+def _device_name(device: torch.device) -> str:
+    import torch
+
+    if device.type == "cuda":
+        found = torch.cuda.get_device_properties(device)
+        return f"{found.name}, {found.total_memory / 2**30:.0f} GiB"
+    features = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return str(features.get("cpu_name", "unknown processor"))
+
+
+def _machine(folder: Path) -> Iterator[Finding]:
+    yield Finding("free", "disk", f"{shutil.disk_usage(folder).free / 2**30:.1f} GiB at {folder}")
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        memory = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+        free, total = memory["MemAvailable"] / 2**20, memory["MemTotal"] / 2**20
+        yield Finding("free", "memory", f"{free:.1f} of {total:.1f} GiB")
+    except (OSError, ValueError, KeyError):
+        yield Finding("free", "memory", "this system does not tell")
+
+
+def _checked(section: str, name: str, check: Callable[[], str]) -> Finding:
+    """The finding of a check: its result, or the error that a user can mend."""
+    try:
+        return Finding(section, name, check())
+    except UserError as error:
+        return Finding(section, name, " ".join(str(error).split()), error.exit_code)
+
+
+def _checkpoints(run_dir: Path) -> Iterator[Finding]:
+    from transformer_mt.checkpoint import (
+        AVERAGED,
+        MANIFEST,
+        find_checkpoint,
+        folder_of,
+        saved_steps,
+        verify,
+    )
+
+    def whole(folder: Path) -> str:
+        verify(folder)
+        return "every file has its sha256"
+
+    for step in saved_steps(run_dir):
+        folder = folder_of(run_dir, step)
+        yield _checked("checkpoints", folder.name, lambda folder=folder: whole(folder))  # type: ignore[misc]
+    averaged = run_dir / "checkpoints" / AVERAGED
+    if (averaged / MANIFEST).is_file():
+        yield _checked("checkpoints", AVERAGED, lambda: whole(averaged))
+    for which in ("latest", "best"):
+        yield _checked("checkpoints", which, lambda which=which: find_checkpoint(run_dir, which).name)  # type: ignore[misc]
+
+
+def _recipe_and_data(run_dir: Path) -> Iterator[Finding]:
+    from transformer_mt.recipe import load_recipe
+    from transformer_mt.text.corpus import source_files
+    from transformer_mt.text.hub import HUB_PREFIX
+
+    config = run_dir / "config.yaml"
+    try:
+        recipe = load_recipe(config)
+    except ConfigError as error:
+        yield Finding("recipe", "config.yaml", " ".join(str(error).split()), error.exit_code)
+        return
+    yield Finding("recipe", "config.yaml", "reads")
+    data = recipe.data
+    for split, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
+        for source in sources:
+            if source.startswith(HUB_PREFIX):
+                yield Finding("data", f"{split} {source}", "comes through `datasets`, not looked at")
+                continue
+
+            def there(source: str = source) -> str:
+                paths = source_files(source, data.root or ".", data.src_lang, data.tgt_lang)
+                return " and ".join(map(_short, paths))
+
+            yield _checked("data", f"{split} {source}", there)
+    yield _checked("data", "prepared", lambda: _prepared(run_dir, recipe))
+
+
+def _prepared(run_dir: Path, recipe: Recipe) -> str:
+    """Where the prepared data of the run are, or that there are none: then they are made when needed."""
+    from transformer_mt.checkpoint import read_json
+    from transformer_mt.data.prepare import prepared_folder
+    from transformer_mt.data.prepared_files import damaged_file, read_manifest
+
+    fingerprint = str((read_json(run_dir / "run.json") or {}).get("data_fingerprint", ""))
+    folder = prepared_folder(recipe.model_copy(update={"run_dir": str(run_dir)}), fingerprint)
+    if not fingerprint or not folder.is_dir():
+        return "not there, `train` makes them from the text"
+    manifest = read_manifest(folder)
+    if manifest["fingerprint"] != fingerprint:
+        raise DataError(
+            f"{folder}: was prepared from other text than this run; name another data.prepared_dir"
+        )
+    damaged = damaged_file(folder, manifest)
+    return (
+        _short(folder) if damaged is None else f"{folder / damaged}: is damaged, `train` makes the data again"
+    )
+
+
+def _short(path: Path) -> str:
+    """Relative to the current folder where it lies inside."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
