@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -23,6 +24,7 @@ from transformer_mt.data.sampler import epoch_batches
 from transformer_mt.model.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.seeds import seed_weights
+from transformer_mt.text.tokenizer import EOS_ID
 from transformer_mt.training.ema import Ema
 from transformer_mt.training.optimizer import build_optimizer
 from transformer_mt.training.precision import loss_scaler
@@ -149,16 +151,23 @@ def cut(src: Rows, tgt: Rows, max_tokens: int, seed: int = 1, epoch: int = 1) ->
 
 
 def made_up_batches(num_batches: int, max_tokens: int, vocab_size: int) -> list[Batch]:
-    """Random ids in sentences as long as those of news: log-normal, about 27 tokens a side, at most 250."""
+    """Random ids in sentences as long as those of news: log-normal, about 27 tokens a side, at most 250.
+
+    Lengths are drawn for forty times as many batches: a small corpus is padded more than a real one.
+    """
     draw = np.random.default_rng(1)
-    num_sentences = 2 * num_batches * max_tokens // 27 + 8
-    tgt_lengths = np.clip(draw.lognormal(3.15, 0.55, num_sentences), 2, 250).astype(int)
-    src_lengths = np.clip(tgt_lengths * draw.lognormal(0.0, 0.15, num_sentences), 2, 250).astype(int)
+    num_sentences = 40 * num_batches * max_tokens // 27
+    tgt_lengths = np.clip(draw.lognormal(3.15, 0.55, num_sentences), 2, 250).astype(np.int32)
+    src_lengths = np.clip(tgt_lengths * draw.lognormal(0.0, 0.15, num_sentences), 2, 250).astype(np.int32)
+    order = epoch_batches(src_lengths, tgt_lengths, max_tokens=max_tokens, seed=1, epoch=1)
 
-    def rows(lengths: Any) -> Rows:
-        return [np.append(draw.integers(4, vocab_size, length - 1), 3) for length in lengths]
+    def row(length: int) -> npt.NDArray[np.int64]:
+        return np.append(draw.integers(4, vocab_size, length - 1), EOS_ID)
 
-    return cut(rows(src_lengths), rows(tgt_lengths), max_tokens)[:num_batches]
+    return [
+        make_batch([(row(src_lengths[i]), row(tgt_lengths[i])) for i in batch], indices=batch)
+        for batch in order[:num_batches]
+    ]
 
 
 def training_work(model: Transformer, num_src_tokens: int, num_tokens: int) -> float:

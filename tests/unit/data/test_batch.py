@@ -46,6 +46,25 @@ def test_to_moves_every_tensor() -> None:
     assert (moved.num_tokens, moved.num_src_tokens, moved.indices.tolist()) == (8, 9, [4, 5, 6])
 
 
+def test_packed_rows() -> None:
+    """Sentence after sentence, counted anew in each, with nothing between them."""
+    batch = make_batch(PAIRS).packed()
+    assert batch.src_ids.tolist() == [11, 12, 13, 3, 14, 3, 15, 16, 3]
+    assert batch.src_positions.tolist() == [0, 1, 2, 3, 0, 1, 0, 1, 2]
+    assert batch.decoder_input_ids.tolist() == [2, 21, 2, 22, 23, 24, 25, 2]
+    assert batch.labels.tolist() == [21, 3, 22, 23, 24, 25, 3, 3]
+    assert batch.tgt_positions.tolist() == [0, 1, 0, 1, 2, 3, 4, 0]
+    assert (batch.src_starts.tolist(), batch.tgt_starts.tolist()) == ([0, 4, 6, 9], [0, 2, 7, 8])
+    assert batch.src_starts.dtype == batch.tgt_starts.dtype == torch.int32  # as the kernel wants them
+    assert (batch.src_longest, batch.tgt_longest) == (4, 5)
+    assert (batch.num_tokens, batch.num_src_tokens, batch.padded_tokens) == (8, 9, 17)
+    moved = batch.to("meta")
+    assert {value.device.type for value in vars(moved).values() if isinstance(value, torch.Tensor)} == {
+        "meta"
+    }
+    assert moved.tgt_longest == 5
+
+
 @pytest.mark.parametrize("pairs", [[], [([], [3])]])
 def test_invariants(pairs: list[tuple[list[int], list[int]]]) -> None:
     """No empty batch and no side without eos reaches the model."""

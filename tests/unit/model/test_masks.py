@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from transformer_mt.model.masks import beam_mask, combine, padding_mask, position_mask
+from transformer_mt.model.masks import beam_mask, combine, padding_mask, position_mask, sentence_mask
 
 
 def test_padding_mask_allows_real_tokens_only() -> None:
@@ -45,6 +45,13 @@ def test_beam_mask_follows_each_history() -> None:
     mask = beam_mask(ancestors)
     assert mask.shape == (1, 1, 3, 6)
     assert mask[0, 0].int().tolist() == [[1, 0, 0, 0, 1, 0], [0, 1, 0, 0, 1, 0], [1, 0, 0, 1, 0, 0]]
+
+
+def test_sentence_mask_keeps_sentences_apart() -> None:
+    """Pins a first or last token that is counted into the neighbour."""
+    mask = sentence_mask(torch.tensor([0, 1, 3]), 3, torch.tensor([0, 2, 4]), 4)
+    assert mask.shape == (1, 1, 3, 4)
+    assert mask[0, 0].int().tolist() == [[1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
 
 
 def test_combine_needs_both() -> None:

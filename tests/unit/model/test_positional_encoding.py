@@ -82,3 +82,24 @@ def test_rotary_first_pair_turns_by_one_radian_per_position() -> None:
     assert turned[0, 0, 1].tolist() == pytest.approx(expected, abs=1e-6)
     at_one_position = RotaryPositions(4)(states, 1, step=True)
     assert at_one_position[0, 0, 0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "learned", "rotary"])
+def test_places_of_packed_sentences(kind: str) -> None:
+    """Each token gets what it would get in a sentence of its own, also where the table must grow first."""
+    longest = 12 if kind == "learned" else FIRST_ROWS + 5
+    places = torch.tensor([0, 1, longest - 1, 0, 3])
+    torch.manual_seed(0)
+    if kind == "rotary":
+        states = torch.randn(1, 3, 5, 8)
+        turned = RotaryPositions(8).at(states, places, longest)
+        alone = [RotaryPositions(8)(states[:, :, [i]], int(place)) for i, place in enumerate(places)]
+        torch.testing.assert_close(turned, torch.cat(alone, 2))
+        return
+    positions = SinusoidalPositions(6) if kind == "sinusoidal" else LearnedPositions(6, longest)
+    if isinstance(positions, LearnedPositions):
+        torch.nn.init.normal_(positions.weight)
+        with pytest.raises(DataError, match="a sentence of 13 tokens is too long for learned positions"):
+            positions.at(places, longest + 1)
+    alone = [positions(1, int(place)) for place in places]
+    torch.testing.assert_close(positions.at(places, longest), torch.cat(alone))
