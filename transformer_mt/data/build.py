@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ from transformer_mt.text.corpus_check import (
     mark_duplicates,
 )
 from transformer_mt.text.lines import is_blank
-from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizer
+from transformer_mt.text.tokenizer import Tokenizer, Tokenizers, load_tokenizers, train_tokenizer
 
 _CHUNK = 8192
 _TEXT = pa.schema([("src_text", pa.string()), ("tgt_text", pa.string())])
@@ -48,8 +48,6 @@ _TEXT = pa.schema([("src_text", pa.string()), ("tgt_text", pa.string())])
 Pair = tuple[str, str]
 Texts = tuple[str, ...]
 Indices = npt.NDArray[np.int64]
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 def build(data: DataConfig, tokenizer: TokenizerConfig, folder: Path) -> None:
@@ -185,15 +183,33 @@ def _learn_or_load(options: TokenizerConfig, raw: Path, codes: Codes) -> Tokeniz
     )
 
 
-def _encode(texts: pa.RecordBatch, tokenizers: Tokenizers) -> pa.RecordBatch:
-    """The examples: ids of both sides, ending in eos, and their text."""
-    sides = []
-    for column, tokenizer in zip(texts.columns, tokenizers, strict=True):
-        ids, lengths = tokenizer.encode_flat(_objects(column.cast(pa.binary())))
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
-        np.cumsum(lengths, out=offsets[1:])
-        sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
-    return pa.record_batch([*sides, *texts.columns], schema=EXAMPLES)
+def _examples(
+    chunks: Iterable[tuple[Indices, pa.RecordBatch]], tokenizers: Tokenizers
+) -> Iterator[tuple[Indices, pa.RecordBatch]]:
+    """Texts -> ids of both sides, ending in eos, and the texts: on all cores, a few chunks in memory."""
+    workers = usable_cores().number
+    running: deque[tuple[Indices, pa.RecordBatch, list[Future[pa.ListArray]]]] = deque()
+
+    def finished() -> tuple[Indices, pa.RecordBatch]:
+        indices, texts, sides = running.popleft()
+        return indices, pa.record_batch([*(side.result() for side in sides), *texts.columns], EXAMPLES)
+
+    with ThreadPoolExecutor(workers) as pool:
+        for indices, texts in chunks:
+            # SentencePiece works outside of Python; one task a side, so that the last ones end together.
+            sides = [pool.submit(_encode, *side) for side in zip(texts.columns, tokenizers, strict=True)]
+            running.append((indices, texts, sides))
+            if len(running) > 1 + workers // len(sides):
+                yield finished()
+        while running:
+            yield finished()
+
+
+def _encode(texts: pa.Array, tokenizer: Tokenizer) -> pa.ListArray:
+    ids, lengths = tokenizer.encode_flat(_objects(texts.cast(pa.binary())))
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids))
 
 
 def _objects(column: pa.Array) -> list[Any]:
@@ -206,9 +222,9 @@ def _write_valid(
     texts: list[pa.RecordBatch], tokenizers: Tokenizers, folder: Path, report: SplitReport
 ) -> None:
     """Encode the validation pairs, all of them; however long."""
+    chunks = ((np.arange(batch.num_rows), batch) for batch in texts)
     with SplitWriter(folder, "valid", with_text=True) as writer:
-        for batch in texts:
-            examples = _encode(batch, tokenizers)
+        for _, examples in _examples(chunks, tokenizers):
             _count(report, examples)
             writer.write(examples)
 
@@ -218,12 +234,8 @@ def _write_train(
 ) -> SplitReport:
     """Encode what is kept, drop what is too long or out of proportion (into `codes`), write the rest."""
     report = SplitReport(read=len(codes), kept=0)
-
-    def encode(chunk: tuple[Indices, pa.RecordBatch]) -> tuple[Indices, pa.RecordBatch]:
-        return chunk[0], _encode(chunk[1], tokenizers)
-
     with SplitWriter(folder, "train", with_text=with_text) as writer:
-        for indices, examples in _in_threads(encode, _kept_chunks(raw, codes)):
+        for indices, examples in _examples(_kept_chunks(raw, codes), tokenizers):
             codes[indices] = check_lengths(
                 flat_ids(examples, "src")[1],
                 flat_ids(examples, "tgt")[1],
@@ -240,19 +252,6 @@ def _write_train(
 def _count(report: SplitReport, examples: pa.RecordBatch) -> None:
     report.src.add(*flat_ids(examples, "src"))
     report.tgt.add(*flat_ids(examples, "tgt"))
-
-
-def _in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-    """`map` on all cores, for a function that mostly runs outside of Python; a few items are in memory."""
-    workers = usable_cores().number
-    running: deque[Future[_Result]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        for item in items:
-            running.append(pool.submit(function, item))
-            if len(running) > workers:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
 
 
 def _refuse_nothing_left(codes: Codes, sources: _Sources) -> None:
