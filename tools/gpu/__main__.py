@@ -79,17 +79,19 @@ class Run:
 
     def all(self, parts: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Run the parts and return what each found."""
-        for name in parts:
-            started = time.monotonic()
-            self.results[name] = {}
-            print(f"{name} …", file=sys.stderr, flush=True)
-            error = self._part(name, min(started + PARTS[name], self.ends))
-            if error:
-                self.results[name]["error"] = error
-                print(error.strip().splitlines()[-1], file=sys.stderr, flush=True)
-            self.results[name]["seconds_in_all"] = round(time.monotonic() - started, 1)
-            self._write()
-        self._stop()
+        try:
+            for name in parts:
+                started = time.monotonic()
+                self.results[name] = {}
+                print(f"{name} …", file=sys.stderr, flush=True)
+                error = self._part(name, min(started + PARTS[name], self.ends))
+                if error:
+                    self.results[name]["error"] = error
+                    print(error.strip().splitlines()[-1], file=sys.stderr, flush=True)
+                self.results[name]["seconds_in_all"] = round(time.monotonic() - started, 1)
+                self._write()
+        finally:
+            self._stop()
         return self.results
 
     def _part(self, name: str, ends: float) -> str | None:
@@ -124,7 +126,7 @@ class Run:
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
             arguments = (theirs, self.args.device, self.args.quick, self.args.ids or "")
-            process = context.Process(target=work, args=arguments, daemon=True)
+            process = context.Process(target=work, args=arguments)
             process.start()
             theirs.close()
             self._worker = process, ours

@@ -100,7 +100,7 @@ def _speed(setting: Setting, size: str, layout: str, max_tokens: int) -> dict[st
 
 def _timed_updates(setting: Setting, updater: Updater, batches: list[Batch]) -> dict[str, float]:
     """Updates of one micro-batch each, for a few seconds."""
-    window = 0.2 if setting.quick else 4.0
+    window = 0.05 if setting.quick else 4.0
     totals = dict.fromkeys(("tokens", "work", "updates", "real", "places"), 0.0)
     model = updater.loss_module.model
     assert isinstance(model, Transformer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -35,6 +36,9 @@ _FUNCTIONS = {
 
 def work(connection: Connection, device: str, quick: bool, ids: str) -> None:
     """Run each part whose name comes in. Messages out: ("found", facts) …, ("done", error text or None)."""
+
+    # Without it torch refuses deterministic products; the size is the default of Hopper cards.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
     def report(**facts: Any) -> None:
         connection.send(("found", facts))
