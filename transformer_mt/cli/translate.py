@@ -93,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
     translator = load_translator(args)
     notes = _Notes()
     with tqdm(unit=" lines", disable=None, file=sys.stderr) as bar:
-        chunks = _file_chunks(args.files) if args.files else _stdin_chunks()
+        # Every worker has a chunk's worth of lines: together they find more of like length.
+        size = _CHUNK * translator.num_workers
+        chunks = _file_chunks(args.files, size) if args.files else _stdin_chunks()
         if args.output:
             write_lines(
                 args.output, itertools.chain.from_iterable(_translate(translator, chunks, notes, bar))
@@ -147,11 +149,11 @@ def _translate(
             ]
 
 
-def _file_chunks(files: list[str]) -> Iterator[list[str]]:
+def _file_chunks(files: list[str], size: int) -> Iterator[list[str]]:
     from transformer_mt.text.lines import read_lines
 
     lines = itertools.chain.from_iterable(read_lines(file) for file in files)
-    while chunk := list(itertools.islice(lines, _CHUNK)):
+    while chunk := list(itertools.islice(lines, size)):
         yield chunk
 
 
