@@ -12,7 +12,7 @@ QUICK = Effort(
     windows=2,
     sentences={"S": 256, "B": 128},
     memory_updates=3,
-    prepared_pairs=29_000,
+    prepared_pairs=145_000,
 )
 FULL = Effort(
     warm_seconds=10.0,
@@ -20,7 +20,7 @@ FULL = Effort(
     windows=3,
     sentences={"S": 1000, "B": 1000},
     memory_updates=12,
-    prepared_pairs=290_000,
+    prepared_pairs=580_000,
 )
 QUICK_PAIRS, FULL_PAIRS = 2, 3
 
