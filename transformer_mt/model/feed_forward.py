@@ -28,7 +28,7 @@ class FeedForward(nn.Module):
         """(..., D) -> (..., D)."""
         inner: Tensor = self.inner(states)  # (..., F), or (..., 2F) for swiglu
         if self.activation == "relu":
-            inner = F.relu(inner)
+            inner = F.relu(inner, inplace=True)  # backward needs the result alone
         elif self.activation == "gelu":
             inner = F.gelu(inner)
         else:

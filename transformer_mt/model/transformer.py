@@ -50,7 +50,7 @@ class Encoder(nn.Module):
     def forward(self, embedded: Tensor, src_mask: Tensor | Packing) -> Tensor:
         """(B, S, D), (B, 1, 1, S) -> memory (B, S, D); of packed sentences (1, N, D) and their places."""
         packing = src_mask if isinstance(src_mask, Packing) else None
-        states = add_positions(embedded, self.positions, packing=packing)
+        states = to_stream(add_positions(embedded, self.positions, packing=packing))
         states = dropout(states, self.dropout, self.training)
         for layer in self.layers:
             states = run_layer(layer, states, src_mask, recompute=self.gradient_checkpointing)
@@ -129,7 +129,7 @@ class Decoder(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
 
     def _prepare(self, embedded: Tensor, packing: Packing | None = None) -> Tensor:
-        states = add_positions(embedded, self.positions, packing=packing)
+        states = to_stream(add_positions(embedded, self.positions, packing=packing))
         return dropout(states, self.dropout, self.training)
 
 
@@ -194,7 +194,7 @@ class Transformer(nn.Module):
             layer.compile(dynamic=True, backend=backend)
 
     def project(self, hidden: Tensor, vocabulary: Tensor | None = None) -> Tensor:
-        """(..., D) -> logits (..., V), or (..., len(vocabulary)) for those ids alone."""
+        """(..., D) -> logits (..., V), or (..., N) of a vocabulary (N,) for all or (..., N) for each."""
         return output_logits(hidden, self.output_weight, vocabulary)
 
     def encode(self, src_ids: Tensor, src_mask: Tensor) -> EncoderOutput:
@@ -245,6 +245,16 @@ def add_positions(
     else:
         vectors = positions(embedded.size(1))
     return embedded + vectors.to(embedded.dtype)
+
+
+def to_stream(states: Tensor) -> Tensor:
+    """States in the dtype of the residual stream: bfloat16 under autocast on a CPU, else as they are.
+
+    Norms and additions then read and write half the bytes, and no product needs its input converted. On cards
+    autocast norms give fp32 whatever they are given; fp16 cannot hold the sums of a deep stream.
+    """
+    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else states.dtype
+    return states.to(dtype) if states.device.type == "cpu" and dtype == torch.bfloat16 else states
 
 
 def run_layer(layer: nn.Module, *inputs: Tensor | Packing | None, recompute: bool) -> Tensor:
