@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention.varlen import varlen_attn
 
 from transformer_mt.model.masks import combine, position_mask, sentence_mask
 
-_KERNEL_ARGUMENTS = frozenset(inspect.signature(varlen_attn).parameters)
 _LARGEST_HEAD = 128
 
 
@@ -53,8 +52,8 @@ def has_kernel(
         and dtype in (torch.bfloat16, torch.float16)
         and head_dim % 8 == 0  # rows of whole 16 bytes
         and head_dim <= _LARGEST_HEAD
-        and "window_size" in _KERNEL_ARGUMENTS  # torch 2.11 and later
-        and (not grouped or "enable_gqa" in _KERNEL_ARGUMENTS)
+        and "window_size" in _kernel_arguments()  # torch 2.11 and later
+        and (not grouped or "enable_gqa" in _kernel_arguments())
         and dropout_rate == 0.0
     )
 
@@ -85,6 +84,8 @@ def kernel_attention(
     Returns:
         (1, H, N, E).
     """
+    from torch.nn.attention.varlen import varlen_attn  # brings in all of torch's compiler
+
     reach = -1 if window is None else window - 1  # -1: everything
     grouped: dict[str, Any] = {"enable_gqa": True} if query.size(1) != key.size(1) else {}
     result = varlen_attn(
@@ -101,6 +102,14 @@ def kernel_attention(
     )
     assert isinstance(result, Tensor)  # more is returned on request only
     return result.transpose(0, 1)[None]  # (1, H, N, E)
+
+
+@cache
+def _kernel_arguments() -> frozenset[str]:
+    """What the kernel of this torch can be asked for; only cards pay for its import."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    return frozenset(inspect.signature(varlen_attn).parameters)
 
 
 def packed_mask(

@@ -67,7 +67,7 @@ def test_what_the_kernel_is_asked_for_is_the_masked_product(
     num_kv_heads: int, kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pins a window one too wide, a causal kernel that sees later keys, and grouped heads mixed up."""
-    monkeypatch.setattr(module, "varlen_attn", by_hand)
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", by_hand)
     queries, keys = packing(QUERIES), packing(KEYS if kind in ({}, {"scale": False}) else QUERIES)
     torch.manual_seed(0)
     heads = torch.randn(1, sum(QUERIES), H, E).transpose(1, 2)  # strided as a projection leaves it
@@ -120,8 +120,8 @@ def test_older_cards_and_older_versions_pad(monkeypatch: pytest.MonkeyPatch) -> 
     assert not has_kernel(torch.device("cuda"), torch.bfloat16, **kind)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
     assert has_kernel(torch.device("cuda"), torch.bfloat16, **kind)
-    monkeypatch.setattr(module, "_KERNEL_ARGUMENTS", frozenset({"window_size"}))
+    monkeypatch.setattr(module, "_kernel_arguments", lambda: frozenset({"window_size"}))
     assert has_kernel(torch.device("cuda"), torch.bfloat16, **kind)
     assert not has_kernel(torch.device("cuda"), torch.bfloat16, **{**kind, "grouped": True})
-    monkeypatch.setattr(module, "_KERNEL_ARGUMENTS", frozenset())
+    monkeypatch.setattr(module, "_kernel_arguments", lambda: frozenset())
     assert not has_kernel(torch.device("cuda"), torch.bfloat16, **kind)
