@@ -216,6 +216,8 @@ class TrainingConfig(_Section):
     """Updates between log lines."""
     keep_last: Count = 5
     """Newest checkpoints kept; best is always kept."""
+    workers: Literal["auto"] | Annotated[int, Field(ge=0, le=256)] = "auto"
+    """Processes that build batches ahead of training; never changes what is trained."""
     seed: CountOrZero = 1
     """Seed of initial weights, data order, dropout and subword sampling."""
 

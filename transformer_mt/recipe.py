@@ -36,6 +36,7 @@ CHANGEABLE = frozenset(
         "training.validate_every",
         "training.log_every",
         "training.keep_last",
+        "training.workers",
     }
 )
 

@@ -104,14 +104,20 @@ def test_run_directory_has_everything(copy_task):
     ],
 )
 def test_stopped_and_continued_equals_not_stopped(copy_task, settings):
-    """Bitwise: weights, moments, averages, metrics after a SIGTERM at any moment (B100, B102, B186)."""
+    """Bitwise: weights, moments, averages, metrics after a SIGTERM at any moment (B100, B102, B186).
+
+    The signal goes to the processes that build batches too, as that of a batch system or Ctrl-C does.
+    """
     whole, parts = copy_task(settings), copy_task(settings)
     assert main(["train", str(whole)]) == 0
     command = [sys.executable, "-m", "transformer_mt", "train", str(parts), "training.log_every=1"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8")
+    command.append("training.workers=2")
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True
+    )
     for line in process.stderr:
         if line.startswith("step 7/"):
-            process.send_signal(signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(60) == 143
     stopped_at = ckpt.saved_steps(parts.parent / "run")[-1]
     assert 7 <= stopped_at < 20

@@ -98,6 +98,7 @@ def _process(device: torch.device) -> Iterator[Finding]:
     from transformer_mt.model.attention import BLOCKS_FROM, FUSED_FROM, FUSED_FROM_IN_HALF
     from transformer_mt.runtime.cores import usable_cores
     from transformer_mt.runtime.device import bf16_features, pick_precision, set_up_process
+    from transformer_mt.training.loader import pick_workers
 
     settings, cores = set_up_process(), usable_cores()
     yield Finding("chosen", "device", f"{device}: {_device_name(device)}")
@@ -113,6 +114,10 @@ def _process(device: torch.device) -> Iterator[Finding]:
     kept = "free memory is kept for the next step" if settings.keeps_memory else "cannot be set here"
     yield Finding("chosen", "allocator", kept)
     yield Finding("chosen", "denormals", "flushed to zero" if settings.flushes_denormals else "kept")
+    for name, sampling in (("batches", False), ("batches sampled", True)):
+        workers, reason = pick_workers("auto", device, sampling=sampling)
+        ahead = f"built ahead by {workers} processes" if workers else "built in the training process"
+        yield Finding("chosen", name, f"{ahead}: {reason}")
     if device.type == "cuda":
         yield Finding("chosen", "attention", "fused kernel")
     else:

@@ -210,24 +210,28 @@ def _check_valid_lengths(prepared: PreparedData, limit: int | None) -> None:
 
 
 def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) -> Trainer:
+    from transformer_mt.training.loader import pick_workers
     from transformer_mt.training.trainer import Trainer
 
     model, updater = build_updater(recipe, prepared, device)
     validation = _validation_set(recipe, prepared, model, device)
+    workers, _ = pick_workers(recipe.training.workers, device, sampling=recipe.tokenizer.sampling > 0.0)
     return Trainer(
         recipe=recipe,
         run_dir=Path(recipe.run_dir),
         model=model,
         tokenizers=prepared.tokenizers,
         updater=updater,
-        stream=open_stream(recipe, prepared),
+        stream=open_stream(recipe, prepared, workers),
         validation=validation,
         pictures=_pictures(prepared, validation, model, device),
     )
 
 
-def open_stream(recipe: Recipe, prepared: PreparedData) -> Callable[[int, int], MicroBatches]:
-    """(epoch, position) -> the micro-batches of a recipe from there on."""
+def open_stream(
+    recipe: Recipe, prepared: PreparedData, workers: int = 0
+) -> Callable[[int, int], MicroBatches]:
+    """(epoch, position) -> the micro-batches of a recipe from there on; workers: see `MicroBatches`."""
     from transformer_mt.training.stream import MicroBatches
 
     def stream(epoch: int, position: int) -> MicroBatches:
@@ -238,6 +242,7 @@ def open_stream(recipe: Recipe, prepared: PreparedData) -> Callable[[int, int], 
             sampling=recipe.tokenizer.sampling,
             epoch=epoch,
             position=position,
+            workers=workers,
         )
 
     return stream

@@ -1,13 +1,13 @@
 """The endless stream of micro-batches, and where in it a run stands.
 
 The stream is a pure function of seed and position: epoch after epoch, each example once per epoch. The
-position counts micro-batches that were used, so a continued run goes on with the next one. Nothing is known
-of models.
+position counts micro-batches that were used, not those that are built ahead, so a continued run goes on with
+the next one. Nothing is known of models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from transformer_mt.data.batch import Batch, make_batch
 from transformer_mt.data.dataset import ParallelDataset
 from transformer_mt.data.sampler import epoch_batches
+from transformer_mt.training.loader import built_ahead
 
 
 class MicroBatches:
@@ -29,8 +30,12 @@ class MicroBatches:
         sampling: float,
         epoch: int,
         position: int,
+        workers: int = 0,
     ) -> None:
+        """workers: processes that build batches ahead; with 0 each is built when it is taken."""
         self.epoch, self.position = epoch, position
+        self._workers = workers
+        self._ahead: Generator[Batch] | None = None
         self._dataset, self._max_tokens, self._seed, self._sampling = dataset, max_tokens, seed, sampling
         self._order = self._order_of(epoch)
 
@@ -41,19 +46,29 @@ class MicroBatches:
             if self.position == len(self._order):
                 self.epoch, self.position = self.epoch + 1, 0
                 self._order = self._order_of(self.epoch)
-            batches.append(self.build(self._order[self.position]))
+            batches.append(self._next())
             self.position += 1
         return batches
 
-    def build(self, indices: NDArray[np.int64]) -> Batch:
-        """The batch of these examples, in this epoch's segmentation."""
+    def close(self) -> None:
+        """End the processes that build ahead; `take` starts new ones."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+    def build(self, indices: NDArray[np.int64], epoch: int | None = None) -> Batch:
+        """The batch of these examples, in the segmentation of an epoch (default: this one)."""
         if not self._sampling:
             return make_batch([self._dataset.ids(int(i)) for i in indices], indices=indices)
         longest = max(self._max_tokens // len(indices), 1)
         return make_batch(
             [
                 self._dataset.sampled_ids(
-                    int(i), rate=self._sampling, seed=self._seed, epoch=self.epoch, max_length=longest
+                    int(i),
+                    rate=self._sampling,
+                    seed=self._seed,
+                    epoch=epoch or self.epoch,
+                    max_length=longest,
                 )
                 for i in indices
             ],
@@ -63,6 +78,21 @@ class MicroBatches:
     def order(self) -> Sequence[NDArray[np.int64]]:
         """All micro-batches of the current epoch, as example indices."""
         return self._order
+
+    def _next(self) -> Batch:
+        if not self._workers:
+            return self.build(self._order[self.position])
+        if self._ahead is None:
+            self._ahead = built_ahead(lambda place: self.build(*place), self._places(), self._workers)
+        return next(self._ahead)
+
+    def _places(self) -> Iterator[tuple[NDArray[np.int64], int]]:
+        """(examples, epoch) of every micro-batch from here on."""
+        epoch, order, start = self.epoch, self._order, self.position
+        while True:
+            yield from ((indices, epoch) for indices in order[start:])
+            epoch, start = epoch + 1, 0
+            order = self._order_of(epoch)
 
     def _order_of(self, epoch: int) -> list[NDArray[np.int64]]:
         return epoch_batches(

@@ -148,6 +148,7 @@ class Trainer:
                     logbook.say(f"stopped by {signal.Signals(stop).name} after step {progress.step}, saved")
                     raise Interrupted(stop)
         finally:
+            stream.close()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
 

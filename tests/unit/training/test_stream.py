@@ -4,6 +4,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+import torch
 
 from transformer_mt.training.stream import MicroBatches
 
@@ -62,3 +63,18 @@ def test_sampling_stays_within_the_budget_of_the_batch():
     (batch,) = batches.take(1)
     assert batches._dataset.asked == 24 // len(batch.indices)
     assert set(batch.src_ids.flatten().tolist()) <= {0, 5}
+
+
+def test_batches_built_ahead_are_the_same():
+    """Pins an order that workers change, and a position that counts what is built but not yet used."""
+    plain, ahead = stream(sampling=0.1), stream(sampling=0.1)
+    ahead._workers = 2
+    count = len(plain.order()) + 3  # into the next epoch, whose segmentation is another
+    for expected, found in zip(plain.take(count), ahead.take(count), strict=True):
+        assert found.indices.tolist() == expected.indices.tolist()
+        assert torch.equal(found.src_ids, expected.src_ids)
+        assert torch.equal(found.labels, expected.labels)
+    assert (ahead.epoch, ahead.position) == (plain.epoch, plain.position) == (2, 3)
+    ahead.close()
+    assert seen(ahead.take(4)) == seen(plain.take(4))
+    ahead.close()
