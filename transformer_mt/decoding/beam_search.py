@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.stepper import Candidates, Stepper, num_rows
+from transformer_mt.decoding.candidates import Candidates
+from transformer_mt.decoding.stepper import Stepper, num_rows
 from transformer_mt.model.protocol import DecoderState
 
 _NEVER = float("-inf")
@@ -84,17 +85,17 @@ def beam_search(
         candidates, search.states = stepper.step(
             search.last,
             search.states,
+            scores=search.live_scores,
             count=width,
             visible=search.visible,
             room=search.limits - length,
         )
-        candidates = _close_at_limit(candidates, length >= search.limits, stepper.eos_id)
-        totals, beams, tokens = _best(search.live_scores, candidates, width)
-        is_eos = tokens == stepper.eos_id
+        is_eos = candidates.token_ids == stepper.eos_id
         if is_eos.any():
-            _finish(search, totals.where(is_eos, totals.new_tensor(_NEVER)) / norms[length], beams, length)
-        going_on = totals.masked_fill(is_eos, _NEVER)
-        _grow(search, going_on, beams, tokens=tokens, shown=stepper.shows(tokens), length=length)
+            endings = candidates.totals.masked_fill(~is_eos, _NEVER) / norms[length]
+            _finish(search, endings, candidates.beams, length)
+        going_on = candidates.totals.masked_fill(is_eos, _NEVER)
+        _grow(search, going_on, candidates, shown=stepper.shows(candidates.token_ids), length=length)
         best_possible = search.live_scores[:, 0] / norms[search.limits]
         search.done |= search.finished_scores[:, -1] >= best_possible
         if not _let_go(search, results, beam_size):
@@ -126,35 +127,6 @@ def _begin(
     )
 
 
-def _close_at_limit(candidates: Candidates, at_limit: Tensor, eos_id: int) -> Candidates:
-    """Where (B,) `at_limit`, eos is the only continuation of every beam."""
-    if not at_limit.any():
-        return candidates
-    only_eos = torch.full_like(candidates.log_probs, _NEVER)
-    only_eos[..., 0] = candidates.eos
-    log_probs = only_eos.where(at_limit[:, None, None], candidates.log_probs)
-    token_ids = candidates.token_ids.masked_fill(at_limit[:, None, None], eos_id)
-    return Candidates(log_probs, token_ids, candidates.eos)
-
-
-def _best(live_scores: Tensor, candidates: Candidates, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The `width` best of all continuations of a sentence, ties by lowest beam: (B, W) totals, beams, tokens.
-
-    Places beyond the number of continuations are filled with -inf.
-    """
-    per_beam = candidates.log_probs.size(-1)
-    totals = (live_scores.unsqueeze(-1) + candidates.log_probs).flatten(1)  # (B, K * C)
-    tokens = candidates.token_ids.flatten(1)
-    short = width - totals.size(1)
-    if short > 0:
-        totals = torch.nn.functional.pad(totals, (0, short), value=_NEVER)
-        tokens = torch.nn.functional.pad(tokens, (0, short))
-    totals, order = totals.sort(dim=-1, descending=True, stable=True)
-    totals, order = totals[:, :width], order[:, :width]
-    last_beam = live_scores.size(1) - 1
-    return totals, (order // per_beam).clamp(max=last_beam), tokens.gather(1, order)
-
-
 def _finish(search: _Search, scores: Tensor, beams: Tensor, length: int) -> None:
     """Let (B, W) scored endings compete with the finished hypotheses; earlier ones win ties."""
     longest = search.live_tokens.size(-1)
@@ -170,14 +142,12 @@ def _finish(search: _Search, scores: Tensor, beams: Tensor, length: int) -> None
     search.finished_lengths = lengths.gather(1, order)
 
 
-def _grow(
-    search: _Search, totals: Tensor, beams: Tensor, *, tokens: Tensor, shown: Tensor, length: int
-) -> None:
-    """Continue with the K best of the (B, W) candidates that do not end."""
+def _grow(search: _Search, totals: Tensor, candidates: Candidates, *, shown: Tensor, length: int) -> None:
+    """Continue with the K best of the candidates by (B, W) `totals`, which are -inf for those that end."""
     beam_size = search.last.size(1)
     totals, order = totals.sort(dim=-1, descending=True, stable=True)
     order = order[:, :beam_size]
-    beams, tokens = beams.gather(1, order), tokens.gather(1, order)
+    beams, tokens = candidates.beams.gather(1, order), candidates.token_ids.gather(1, order)
     longest = search.live_tokens.size(-1)
     search.live_scores = totals[:, :beam_size]
     search.last = tokens

@@ -32,31 +32,28 @@ def greedy_search(
     last = torch.full((rows, 1), stepper.bos_id, device=src_ids.device)
     visible = torch.zeros(rows, 1, dtype=torch.long, device=src_ids.device)
     room = torch.tensor(list(limits) + [limits[-1]] * (rows - len(limits)), device=src_ids.device)
+    start = torch.zeros(rows, 1, device=src_ids.device)
     while True:
-        logits, normaliser, states = stepper.logits(last, states)
-        eos = (logits[:, 0, stepper.eos_id] - normaliser[:, 0]).tolist()
-        stepper.restrict(logits, visible, room)
-        values, choices = logits[:, 0].max(-1)
-        values = values - normaliser[:, 0]
-        chosen, gains = choices.tolist(), values.tolist()
+        best, states = stepper.step(
+            last, states, scores=start[: len(last)], count=1, visible=visible, room=room
+        )
         growing = []
+        chosen, gains = best.token_ids[:, 0].tolist(), best.totals[:, 0].tolist()
         for row, sentence in enumerate(sentences):
-            if len(tokens[sentence]) >= limits[sentence]:
-                scores[sentence] += eos[row]
-            else:
-                scores[sentence] += gains[row]
-                if chosen[row] != stepper.eos_id:
-                    tokens[sentence].append(chosen[row])
-                    growing.append(row)
+            scores[sentence] += gains[row]
+            if chosen[row] != stepper.eos_id:
+                tokens[sentence].append(chosen[row])
+                growing.append(row)
         sentences = [sentences[row] for row in growing]
         if not growing:
             break
         growing += growing[-1:] * (num_rows(len(growing), 1) - len(growing))
         kept = torch.tensor(growing, device=last.device)
-        last = choices[kept].unsqueeze(1)
+        moved = growing != list(range(len(last)))
+        last = best.token_ids[kept]
         visible = visible[kept] + stepper.shows(last)
         room = room[kept] - 1
-        if growing != list(range(len(values))):
+        if moved:
             states = [state.keep(kept) for state in states]
     return [
         Hypothesis(ids, score / (len(ids) + 1) ** length_penalty, len(ids) >= limit)

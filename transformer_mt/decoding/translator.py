@@ -7,7 +7,6 @@ formats and scores are not known here.
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,8 +24,9 @@ from transformer_mt.decoding.greedy import greedy_search
 from transformer_mt.decoding.stepper import Stepper
 from transformer_mt.decoding.workers import Workers, pick_workers
 from transformer_mt.errors import CheckpointError, DataError
+from transformer_mt.model.half_linear import with_half_products
 from transformer_mt.model.masks import padding_mask
-from transformer_mt.model.protocol import Seq2SeqModel
+from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.recipe import parse_section
 from transformer_mt.runtime.device import autocast_dtype, is_out_of_memory, pick_device, pick_precision
 from transformer_mt.text.lines import is_blank, one_line
@@ -88,7 +88,7 @@ class Translator:
 
     def __init__(
         self,
-        models: Sequence[Seq2SeqModel],
+        models: Sequence[TrainableModel],
         tokenizers: Tokenizers,
         decoding: DecodingConfig,
         device: torch.device | str = "cpu",
@@ -97,8 +97,8 @@ class Translator:
         """Take models that are in memory.
 
         Args:
-            models: on `device`. Those in another precision than `decoding.precision` are copied, and each
-                call of `translate` takes up what their weights have become.
+            models: fp32, on `device`. In another precision twins of them multiply, and each call of
+                `translate` takes up what the weights have become.
             tokenizers: of all models.
             decoding: how to search.
             device: where to compute.
@@ -109,8 +109,9 @@ class Translator:
         self.tokenizers = tokenizers
         self.decoding = decoding
         dtype = _dtype(decoding, self.device)
-        self.models = [_in_dtype(model, dtype) for model in models]
+        self.models = [_with_products(model, dtype) for model in models]
         self._originals = list(models)
+        self._rough_output = _rough_output(self.models, dtype)
         self._stepper = Stepper(
             self.models,
             bos_id=BOS_ID,
@@ -118,6 +119,7 @@ class Translator:
             banned=(PAD_ID, UNK_ID, BOS_ID),  # any character can be spelled in bytes: unk is never needed
             invisible=_invisible_ids(tokenizers),
             min_length=decoding.min_length,
+            rough_output=self._rough_output,
         )
         limits = [model.max_length for model in self.models if model.max_length is not None]
         self._max_length = min(limits) if limits else None
@@ -159,9 +161,7 @@ class Translator:
                     "translate together (train with tokenizer.from)"
                 )
         decoding = parse_section(overrides, first.recipe.decoding)
-        dtype = _dtype(decoding, target)
-        models = [one.model.to(dtype) for one in loaded]
-        return cls(models, first.tokenizers, decoding, target, workers)
+        return cls([one.model for one in loaded], first.tokenizers, decoding, target, workers)
 
     def translate(self, lines: Sequence[str], first_line: int = 1) -> list[Translation]:
         """One translation per line, in order. A blank line gives an empty text and is not shown to the model.
@@ -215,6 +215,8 @@ class Translator:
                 with torch.no_grad():
                     for theirs, ours in zip(original.parameters(), model.parameters(), strict=True):
                         ours.copy_(theirs)
+        if self._rough_output is not None:
+            self._rough_output.copy_(self.models[0].output_weight.detach())
 
     def _check_lengths(self, sources: dict[int, list[int]], first_line: int) -> None:
         for index, ids in sources.items():
@@ -300,11 +302,18 @@ def _dtype(decoding: DecodingConfig, device: torch.device) -> torch.dtype:
     return autocast_dtype(pick_precision(decoding.precision, device))
 
 
-def _in_dtype(model: Seq2SeqModel, dtype: torch.dtype) -> Seq2SeqModel:
-    """The model itself, or a copy where its weights have another dtype."""
-    if not isinstance(model, nn.Module) or all(weight.dtype == dtype for weight in model.parameters()):
+def _with_products(model: TrainableModel, dtype: torch.dtype) -> TrainableModel:
+    """The model itself, or its twin that multiplies in half precision."""
+    if dtype == torch.float32 or not isinstance(model, nn.Module):
         return model
-    return copy.deepcopy(model).to(dtype)
+    return with_half_products(model, dtype)
+
+
+def _rough_output(models: Sequence[TrainableModel], dtype: torch.dtype) -> Tensor | None:
+    """The output matrix in half precision; an ensemble has no logits that could be corrected by it."""
+    if dtype == torch.float32 or len(models) > 1:
+        return None
+    return models[0].output_weight.detach().to(dtype)
 
 
 def _fingerprints(tokenizers: Tokenizers) -> tuple[str, str]:
@@ -337,7 +346,7 @@ def _batches(sources: dict[int, list[int]], batch_size: int) -> Iterator[list[in
 
 
 @contextmanager
-def _evaluating(models: Sequence[Seq2SeqModel]) -> Iterator[None]:
+def _evaluating(models: Sequence[TrainableModel]) -> Iterator[None]:
     """Dropout off, and afterwards as it was: the models may be in the middle of training."""
     modules = [model for model in models if isinstance(model, nn.Module)]
     modes = [module.training for module in modules]

@@ -32,9 +32,11 @@ def output_logits(hidden: Tensor, weight: Tensor, vocabulary: Tensor | None = No
     Args:
         hidden: (..., D) decoder states.
         weight: (V, D) output matrix, often the embedding itself.
-        vocabulary: (N,) int64 ids to score, or None for all.
+        vocabulary: int64 ids to score, (N,) for all states or (..., N) for each its own; None is all ids.
 
     Returns:
         (..., V) or (..., N).
     """
-    return F.linear(hidden, weight if vocabulary is None else weight[vocabulary])
+    if vocabulary is None or vocabulary.dim() == 1:
+        return F.linear(hidden, weight if vocabulary is None else weight[vocabulary])
+    return (F.embedding(vocabulary, weight) * hidden.unsqueeze(-2)).sum(-1)

@@ -54,7 +54,7 @@ class Seq2SeqModel(Protocol):
         ...
 
     def project(self, hidden: Tensor, vocabulary: Tensor | None = None) -> Tensor:
-        """(..., D) -> logits (..., V), or (..., len(vocabulary)) for those ids alone."""
+        """(..., D) -> logits (..., V), or (..., N) of a vocabulary (N,) for all or (..., N) for each."""
         ...
 
     def encode(self, src_ids: Tensor, src_mask: Tensor) -> EncoderOutput:

@@ -1,60 +1,112 @@
-"""The best continuations of a beam: exact, ordered, and the same on every tie."""
+"""One step of decoding: what may come next, and with which log-probability."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-from table_model import BANNED, BOS, EOS, TableModel, random_rule, sources
+from table_model import BANNED, BOS, EOS, TableModel, TableState, random_rule, sources
+from torch import Tensor
 
-from transformer_mt.decoding.stepper import MIN_ROWS, Stepper, num_rows, top_candidates
-
-
-@pytest.mark.parametrize(
-    ("rows", "vocab_size", "count"), [(3, 5, 5), (4, 127, 9), (7, 1000, 3), (2, 8003, 10)]
-)
-def test_top_candidates_are_a_stable_sort(rows: int, vocab_size: int, count: int) -> None:
-    """Pins lost candidates and open ties (topk leaves their order to chance): many equal values, negative and
-    positive, both zeros, and -inf, against NumPy's stable sort."""
-    generator = torch.Generator().manual_seed(vocab_size)
-    for levels in (2, 9, 10**6):
-        values = torch.randint(-levels, levels + 1, (rows, vocab_size), generator=generator) / levels
-        values[values == -1.0] = float("-inf")
-        values[0, ::2] *= -1.0  # minus zero among the zeros
-        values[0].clamp_(max=0.5)
-        found, ids = top_candidates(values, count)
-        order = np.argsort(-values.numpy(), axis=1, kind="stable")[:, :count]
-        assert ids.tolist() == order.tolist()
-        assert torch.equal(found, values.gather(1, ids))
+from transformer_mt.decoding.stepper import MIN_ROWS, Stepper, num_rows
+from transformer_mt.model.embedding import output_logits
+from transformer_mt.model.protocol import DecoderState
 
 
 def test_more_candidates_than_words_are_cut_to_the_vocabulary() -> None:
-    """topk fails when asked for more than there is (B063); every id comes once, banned ones at -inf."""
+    """topk fails when asked for more than there is (B063); every continuation comes once, banned ones at
+    -inf."""
     stepper = Stepper([TableModel(random_rule(1, 6))], bos_id=BOS, eos_id=EOS, banned=BANNED)
     src_ids, mask = sources([4, 5])
     states = stepper.start(src_ids, mask, 20)
     zeros = torch.zeros(2, 20, dtype=torch.long)
-    found, _ = stepper.step(zeros + BOS, states, count=40, visible=zeros, room=torch.tensor([5, 5]))
-    assert found.token_ids.shape == (2, 20, 6)
-    assert sorted(found.token_ids[0, 0].tolist()) == list(range(6))
+    found, _ = stepper.step(
+        zeros + BOS,
+        states,
+        scores=torch.zeros(2, 20),
+        count=150,
+        visible=zeros,
+        room=torch.tensor([5, 5]),
+    )
+    assert found.token_ids.shape == (2, 20 * 6)
+    every = [(beam, token) for beam in range(20) for token in range(6)]
+    pairs = zip(found.beams[0].tolist(), found.token_ids[0].tolist(), strict=True)
+    assert sorted(pairs) == every
     banned = torch.isin(found.token_ids, torch.tensor(BANNED))
-    assert torch.isneginf(found.log_probs[banned]).all()
-    assert torch.isfinite(found.log_probs[~banned]).all()
+    assert torch.isneginf(found.totals[banned]).all()
+    assert torch.isfinite(found.totals[~banned]).all()
 
 
 def test_log_probs_are_those_of_the_whole_vocabulary() -> None:
-    """Top-2K before softmax must not change the values: banned ids keep their share; eos is told even
-    where it may not come."""
+    """Banned ids keep their share of the probability; scores of the beams are added."""
     rule = random_rule(2, 9)
     stepper = Stepper([TableModel(rule)], bos_id=BOS, eos_id=EOS, banned=BANNED, min_length=1)
     src_ids, mask = sources([5])
     states = stepper.start(src_ids, mask, 16)
     zeros = torch.zeros(1, 16, dtype=torch.long)
-    found, _ = stepper.step(zeros + BOS, states, count=4, visible=zeros, room=torch.tensor([5]))
-    expected = rule(5, ()).log_softmax(-1)
-    torch.testing.assert_close(found.log_probs[0, 0], expected[found.token_ids[0, 0]])
-    torch.testing.assert_close(found.eos[0, 0], expected[EOS])
-    assert EOS not in found.token_ids[0].tolist()[0]
+    scores = torch.full((1, 16), float("-inf"))
+    scores[0, 7] = -3.0
+    found, _ = stepper.step(
+        zeros + BOS, states, scores=scores, count=4, visible=zeros, room=torch.tensor([5])
+    )
+    expected = rule(5, ()).log_softmax(-1) - 3.0
+    torch.testing.assert_close(found.totals[0], expected[found.token_ids[0]])
+    assert found.beams[0].tolist() == [7] * 4
+    assert EOS not in found.token_ids[0].tolist()
+
+
+def test_a_full_hypothesis_can_only_end() -> None:
+    """With no room left eos comes with its true log-probability even where min_length still forbids it;
+    neighbours with room go on."""
+    rule = random_rule(4, 9)
+    stepper = Stepper([TableModel(rule)], bos_id=BOS, eos_id=EOS, banned=BANNED, min_length=1)
+    log_probs = rule(5, ()).log_softmax(-1).expand(2, 3, -1).clone()
+    expected = log_probs.clone()
+    stepper.restrict(log_probs, torch.zeros(2, 3, dtype=torch.long), torch.tensor([0, 4]))
+    assert torch.isfinite(log_probs[0]).nonzero()[:, 1].tolist() == [EOS] * 3
+    assert torch.equal(log_probs[0, :, EOS], expected[0, :, EOS])
+    assert torch.isfinite(log_probs[1, 0]).nonzero().flatten().tolist() == [4, 5, 6, 7, 8]
+
+
+def test_a_rough_output_matrix_only_proposes() -> None:
+    """In half precision the output matrix rounds log-probabilities by hundredths; the totals are those of the
+    exact matrix all the same, in order, up to what the unlikely tokens of a beam lack in its normaliser."""
+    torch.manual_seed(3)
+    matrix = torch.randn(700, 24)
+    hidden = torch.randn(2, 20, 3, 24)  # (steps, B, K, D), peaked like a trained model's
+
+    class Linear(TableModel):
+        """Hidden states that are given, and an output matrix."""
+
+        def decode_step(self, token_ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+            return hidden[0], state
+
+        def project(self, states: Tensor, vocabulary: Tensor | None = None) -> Tensor:
+            return output_logits(states, matrix, vocabulary)
+
+    scores = torch.randn(20, 3)
+    inputs = torch.zeros(20, 3, dtype=torch.long)
+    results = []
+    for rough in (None, matrix.bfloat16()):
+        stepper = Stepper(
+            [Linear(random_rule(1, 9))], bos_id=BOS, eos_id=EOS, banned=BANNED, rough_output=rough
+        )
+        found, _ = stepper.step(
+            inputs,
+            [TableState(inputs, inputs)],
+            scores=scores,
+            count=6,
+            visible=inputs,
+            room=inputs[:, 0] + 9,
+        )
+        results.append(found)
+    exact, corrected = results
+    rounded = torch.nn.functional.linear(hidden[0].bfloat16(), matrix.bfloat16()).float().log_softmax(-1)
+    true = output_logits(hidden[0], matrix).log_softmax(-1)
+    assert (rounded - true).abs().max() > 0.03
+    assert torch.equal(exact.token_ids, corrected.token_ids)
+    assert torch.equal(exact.beams, corrected.beams)
+    assert (exact.totals - corrected.totals).abs().max() < 0.02
+    assert (exact.totals - corrected.totals).abs().mean() < 2e-3
 
 
 def test_invisible_tokens_may_not_use_up_the_last_room() -> None:
