@@ -64,7 +64,7 @@ def test_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pins a part that hangs for ever, and one that starts when all time is over."""
     file = tmp_path / "result.json"
     monkeypatch.setitem(command.PARTS, "machine", 0.0)
-    words = ["--device", "cpu", "--quick", "--json", str(file)]
+    words = ["--device", "cpu", "--json", str(file)]
     assert command.main([*words, "--only", "machine"]) == 1
     assert json.loads(file.read_text())["machine"]["error"] == "stopped: its time was over"
     assert command.main([*words, "--only", "kernels", "--seconds", "3"]) == 1
