@@ -95,7 +95,7 @@ def _process(device: torch.device) -> Iterator[Finding]:
     """What training and translating on this device would use."""
     import torch
 
-    from transformer_mt.model.attention import BLOCKS_FROM, FUSED_FROM, FUSED_FROM_IN_HALF
+    from transformer_mt.model.attention import BLOCKS_FROM, FUSED_FROM
     from transformer_mt.runtime.cores import usable_cores
     from transformer_mt.runtime.device import bf16_features, pick_precision, set_up_process
     from transformer_mt.training.loader import pick_workers
@@ -121,10 +121,12 @@ def _process(device: torch.device) -> Iterator[Finding]:
     if device.type == "cuda":
         yield Finding("chosen", "attention", "fused kernel")
     else:
-        for name, product in (("fp32", FUSED_FROM), ("bf16", FUSED_FROM_IN_HALF)):
+        for (dtype, direction), product in FUSED_FROM.items():
             side = math.isqrt(product)
             yield Finding(
-                "chosen", f"attention {name}", f"fused kernel from {side} x {side} tokens, else plain"
+                "chosen",
+                f"attention {dtype} {direction}",
+                f"fused kernel from {side} x {side} tokens, else plain",
             )
     yield Finding("chosen", "attention window", f"block by block from {BLOCKS_FROM} windows of length")
 

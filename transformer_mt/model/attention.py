@@ -18,9 +18,17 @@ from transformer_mt.model.masks import combine, position_mask
 from transformer_mt.model.packed_attention import Packing, has_kernel, kernel_attention, packed_mask
 from transformer_mt.model.positional_encoding import RotaryPositions
 
-FUSED_FROM = 128 * 128
-FUSED_FROM_IN_HALF = 1024 * 1024
-"""Queries times keys from which the fused CPU kernel is faster, measured; in half precision far later."""
+FUSED_FROM = {
+    ("fp32", "forward"): 64 * 64,
+    ("fp32", "backward"): 128 * 128,
+    ("half", "forward"): 2048 * 2048,
+    ("half", "backward"): 1024 * 1024,
+}
+"""Queries times keys from which the fused CPU kernel is used, by dtype and direction of the pass.
+
+Measured by `tools/attention_table`. In half precision the plain product is the faster one at every length;
+from these on the memory of its weights counts more.
+"""
 BLOCKS_FROM = 4
 """Lengths of at least this many windows are attended block by block, in memory linear in the length."""
 
@@ -90,13 +98,15 @@ def fused_attention(
 def prefers_fused(query: Tensor, key: Tensor, dropout_rate: float) -> bool:
     """Whether the fused kernel is the better one: always on a GPU, on a CPU for long inputs only.
 
-    At sentence lengths the fused CPU kernel is three times slower backwards in bfloat16, and with dropout it
-    falls back to plain products and slow masks. The batch never decides: neighbours must not change a line.
+    At sentence lengths the fused CPU kernel is up to six times slower backwards in bfloat16, and with
+    dropout it falls back to plain products and slow masks. The batch never decides: neighbours must not
+    change a line.
     """
     if query.device.type != "cpu":
         return True
-    threshold = FUSED_FROM if query.dtype == torch.float32 else FUSED_FROM_IN_HALF
-    return dropout_rate == 0.0 and query.size(-2) * key.size(-2) >= threshold
+    dtype = "fp32" if query.dtype == torch.float32 else "half"
+    direction = "backward" if torch.is_grad_enabled() and query.requires_grad else "forward"
+    return dropout_rate == 0.0 and query.size(-2) * key.size(-2) >= FUSED_FROM[dtype, direction]
 
 
 def attend(
