@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.list:
         print("\n".join(f"{row.name:24}  {row.what}" for row in rows))
         return 0
+    # As an exception it also ends the child that is at work.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     started = time.perf_counter()
     corpus = find_corpus(args.data)
     machine = machine_facts(args.device, args.threads)

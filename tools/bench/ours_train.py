@@ -17,10 +17,11 @@ from transformer_mt.data.prepare import prepare
 from transformer_mt.recipe import load_recipe
 from transformer_mt.runtime.device import set_up_process
 from transformer_mt.text.vocabulary import NUM_SPECIAL
+from transformer_mt.training.loader import pick_workers
 from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
 
-_UPDATES_A_ROUND = 3
+_UPDATES_A_ROUND = 2
 
 
 def main() -> None:
@@ -31,8 +32,10 @@ def main() -> None:
     overrides = [f"training.precision={asked.precision}"]
     recipe = load_recipe(str(job.path(f"{asked.size}.yaml")), overrides)
     prepared = prepare(recipe)
-    _, updater = build_updater(recipe, prepared, torch.device(job.device))
-    stream = open_stream(recipe, prepared)(1, 0)
+    device = torch.device(job.device)
+    _, updater = build_updater(recipe, prepared, device)
+    workers, _ = pick_workers(recipe.training.workers, device, sampling=recipe.tokenizer.sampling > 0.0)
+    stream = open_stream(recipe, prepared, workers)(1, 0)
     if asked.work == "train":
         _train(job, updater, stream)
     elif asked.work == "memory":

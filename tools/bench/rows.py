@@ -8,10 +8,10 @@ from tools.bench.task import Effort, Measurement
 
 QUICK = Effort(
     warm_seconds=3.0,
-    window_seconds=3.0,
-    windows=2,
+    window_seconds=5.0,
+    windows=1,
     sentences={"S": 256, "B": 128},
-    memory_updates=3,
+    memory_updates=2,
     prepared_pairs=145_000,
 )
 FULL = Effort(

@@ -22,7 +22,7 @@ FORCED_TOKENS = 15
 FORCING_FLAGS = (f"--min-length={FORCED_TOKENS}", "--max-len-a=0", f"--max-len-b={FORCED_TOKENS}")
 """What makes our `translate` do so."""
 BATCH_SENTENCES = 64
-LENGTHS = (16, 32, 64, 128, 256, 512)
+LENGTHS = (16, 64, 256, 512)
 
 
 @dataclass(frozen=True)
