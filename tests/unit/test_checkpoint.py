@@ -106,6 +106,18 @@ def test_a_flipped_byte_is_found_and_the_one_before_is_used(save, tmp_path, name
     assert "not used" in caplog.text
 
 
+def test_translating_reads_no_training_state(save):
+    """Pins two thirds of the reading at every start; what is read is verified all the same."""
+    folder = save(2)
+    (folder / "state.safetensors").write_bytes(b"damaged")
+    assert ckpt.load_run(folder).step == 2
+    with pytest.raises(CheckpointError, match="state.safetensors: is damaged"):
+        ckpt.read_checkpoint(folder)
+    (folder / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(CheckpointError, match="model.safetensors: is damaged"):
+        ckpt.load_run(folder)
+
+
 def test_missing_file_and_damaged_manifest_are_named(save):
     folder = save(3)
     (folder / "state.json").unlink()

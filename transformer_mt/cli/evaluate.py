@@ -82,10 +82,10 @@ def _score_files(args: argparse.Namespace) -> int:
 
 
 def _score_run(args: argparse.Namespace) -> int:
-    from transformer_mt.checkpoint import find_checkpoint, read_recipe, verify
+    from transformer_mt.checkpoint import STATE, find_checkpoint, read_recipe, verify
 
     folder = find_checkpoint(args.run_dir, args.checkpoint)
-    verify(folder)
+    verify(folder, unread=STATE)
     recipe = read_recipe(folder)
     if args.data_root:
         data = recipe.data.model_copy(update={"root": args.data_root})

@@ -222,3 +222,25 @@ def test_a_reader_that_closes_early_ends_it_quietly(run: Path) -> None:
     empty = _start(run)
     assert empty.communicate(b"", timeout=120) == (b"", b"")
     assert empty.returncode == 0
+
+
+LOADED = """
+import sys
+from transformer_mt.cli.main import main
+code = main(sys.argv[1:])
+print(code, *[name for name in {unwanted} if name in sys.modules], file=sys.stderr)
+"""
+
+
+def test_a_start_brings_in_nothing_that_translating_does_not_need(run: Path) -> None:
+    """Pins imports of a second and more, which no test of the clock could pin on a busy machine."""
+    unwanted = ["datasets", "pyarrow", "pandas", "sacrebleu", "tensorboard", "matplotlib", "scipy", "sympy"]
+    unwanted += ["torch._dynamo", "torch._inductor", "torch.utils.tensorboard", "transformer_mt.training"]
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(unwanted=unwanted), "translate", str(run), "--device", "cpu"],
+        input=b"abd eik\n",
+        capture_output=True,
+        check=False,
+    )
+    assert done.stdout.count(b"\n") == 1
+    assert done.stderr.decode().split("\n")[-2] == "0"
