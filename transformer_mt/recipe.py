@@ -96,9 +96,16 @@ def dump_recipe(recipe: Recipe) -> str:
     """YAML text of every key, defaults included; it reads back to an equal recipe."""
     yaml = YAML(pure=True)
     yaml.width = 10_000
+    yaml.representer.add_representer(str, _represent_text)
     stream = io.StringIO()
     yaml.dump(_listed(recipe.model_dump(by_alias=True)), stream)
     return stream.getvalue()
+
+
+def _represent_text(representer: Any, text: str) -> Any:
+    """Text as YAML likes it; with a line break of Unicode in it, in double quotes, which escape it."""
+    style = '"' if any(sign in text for sign in "\n\r\x85\u2028\u2029") else None
+    return representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 def flatten(recipe: Recipe) -> dict[str, Any]:

@@ -225,7 +225,24 @@ def test_a_printed_recipe_reads_back_equal(write: Any) -> None:
 
 awkward = st.one_of(
     st.sampled_from(
-        ["no", "null", "~", "3e-4", "1", "2024-01-01", "a: b", "- x", "#", "'", '"', " x ", "a\nb", "=", "<<"]
+        [
+            "no",
+            "null",
+            "~",
+            "3e-4",
+            "1",
+            "2024-01-01",
+            "a: b",
+            "- x",
+            "#",
+            "'",
+            '"',
+            " x ",
+            "a\nb",
+            "=",
+            "<<",
+            "\x85\U00080616",
+        ]
     ),
     st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12),
 )
