@@ -14,6 +14,7 @@ from random_run import random_run
 from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
 from transformer_mt.errors import CheckpointError
+from transformer_mt.model.attention import FUSED_FROM
 from transformer_mt.recipe import dump_recipe
 
 
@@ -60,7 +61,10 @@ def test_what_was_chosen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     threads = torch.get_num_threads()
     assert report["chosen"]["threads"] == f"{threads}: OMP_NUM_THREADS={threads}"
     assert report["chosen"]["precision auto"] == "bf16: it has amx_bf16 and amx_tile"
-    assert report["chosen"]["attention fp32"] == "fused kernel from 128 x 128 tokens, else plain"
+    for (dtype, direction), product in FUSED_FROM.items():
+        found = report["chosen"][f"attention {dtype} {direction}"]
+        side = int(found.removeprefix("fused kernel from ").partition(" ")[0])
+        assert side**2 <= product < (side + 1) ** 2
     assert report["faults"] == []
     assert "checkpoints" not in report
 
