@@ -23,7 +23,7 @@ Rule = Callable[[int, tuple[int, ...]], Tensor]
 
 @dataclass(frozen=True)
 class TableState:
-    """sources: (B,) first source ids; history: (B, K, t), bos first."""
+    """sources: (B,) first source ids; history: (B, K, t), bos first, with any K while t is 0."""
 
     sources: Tensor
     history: Tensor
@@ -54,7 +54,9 @@ class TableModel:
 
     def decode_step(self, token_ids: Tensor, state: TableState) -> tuple[Tensor, TableState]:
         self.rows_per_step.append(token_ids.numel())
-        history = torch.cat([state.history, token_ids[:, :, None]], 2)
+        history = token_ids[:, :, None]
+        if state.history.size(2):
+            history = torch.cat([state.history, history], 2)
         rows = [
             torch.stack([self.rule(source, tuple(beam[1:])) for beam in beams])
             for source, beams in zip(state.sources.tolist(), history.tolist(), strict=True)

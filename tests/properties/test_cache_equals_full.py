@@ -44,16 +44,17 @@ def test_cached_equals_full(variant: str, beams: int) -> None:
     state = transformer.start(transformer.encode(src, mask), beams)
     history = torch.empty(batch, beams, 0, dtype=torch.int64)
     for position in range(37):
-        ids = torch.randint(4, VOCAB, (batch, beams))
-        history = torch.cat((history, ids[:, :, None]), dim=2)
+        width = 1 if position == 0 else beams  # a search begins with one beam
+        ids = torch.randint(4, VOCAB, (batch, width))
+        history = torch.cat((history[:, :width], ids[:, :, None]), dim=2)
         hidden, state = transformer.decode_step(ids, state)
         if position in COMPARED:
-            sentence = torch.arange(batch).repeat_interleave(beams)
+            sentence = torch.arange(batch).repeat_interleave(width)
             full = transformer.hidden(src[sentence], mask[sentence], history.flatten(0, 1))[:, -1]
             torch.testing.assert_close(hidden.flatten(0, 1), full, rtol=1e-5, atol=1e-5)
-        moves = torch.randint(0, beams, (batch, beams))
+        moves = torch.randint(0, width, (batch, beams))
         state = state.reorder(moves)
-        history = history.gather(1, moves[:, :, None].expand_as(history))
+        history = history.gather(1, moves[:, :, None].expand(-1, -1, history.size(2)))
         if position == 11:
             rows = torch.tensor([2, 1, 0])
             state, batch = state.keep(rows), 3

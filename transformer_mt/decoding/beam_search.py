@@ -33,6 +33,8 @@ class Hypothesis:
 class _Search:
     """The state between two steps; B counts the rows still computed, of which `done` ones await removal.
 
+    There is one beam before the first step, and as many as the search keeps after it.
+
     N finished hypotheses are kept per sentence, best first; empty places have the score -inf.
     """
 
@@ -75,9 +77,7 @@ def beam_search(
         For each sentence up to N distinct hypotheses, best first.
     """
     states = stepper.start(src_ids, src_mask, beam_size)
-    search = _begin(
-        states, torch.tensor(limits, device=src_ids.device), beam_size, num_finished, stepper.bos_id
-    )
+    search = _begin(states, torch.tensor(limits, device=src_ids.device), num_finished, stepper.bos_id)
     results: list[list[Hypothesis]] = [[] for _ in limits]
     norms = torch.arange(1, max(limits) + 2, device=src_ids.device).double().pow(length_penalty).float()
     width = 2 * beam_size if beam_size > 1 else 1
@@ -95,31 +95,28 @@ def beam_search(
             endings = candidates.totals.masked_fill(~is_eos, _NEVER) / norms[length]
             _finish(search, endings, candidates.beams, length)
         going_on = candidates.totals.masked_fill(is_eos, _NEVER)
-        _grow(search, going_on, candidates, shown=stepper.shows(candidates.token_ids), length=length)
+        shown = stepper.shows(candidates.token_ids)
+        _grow(search, going_on, candidates, shown=shown, length=length, beam_size=beam_size)
         best_possible = search.live_scores[:, 0] / norms[search.limits]
         search.done |= search.finished_scores[:, -1] >= best_possible
-        if not _let_go(search, results, beam_size):
+        if not _let_go(search, results):
             break
     return results
 
 
-def _begin(
-    states: list[DecoderState], limits: Tensor, beam_size: int, num_finished: int, bos_id: int
-) -> _Search:
+def _begin(states: list[DecoderState], limits: Tensor, num_finished: int, bos_id: int) -> _Search:
     device, num_sentences = limits.device, len(limits)
-    rows = torch.arange(num_rows(num_sentences, beam_size), device=device)
+    rows = torch.arange(num_rows(num_sentences, 1), device=device)
     fills = rows >= num_sentences
     longest = int(limits.max().clamp(min=1))
-    live_scores = torch.full((len(rows), beam_size), _NEVER, device=device)
-    live_scores[:, 0] = 0.0  # all beams start alike: one is enough
     return _Search(
         sentences=rows.masked_fill(fills, -1),
         done=fills,
         limits=limits[rows.clamp(max=num_sentences - 1)],
-        last=torch.full((len(rows), beam_size), bos_id, device=device),
-        live_tokens=torch.zeros(len(rows), beam_size, longest, dtype=torch.long, device=device),
-        live_scores=live_scores,
-        visible=torch.zeros(len(rows), beam_size, dtype=torch.long, device=device),
+        last=torch.full((len(rows), 1), bos_id, device=device),
+        live_tokens=torch.zeros(len(rows), 1, longest, dtype=torch.long, device=device),
+        live_scores=torch.zeros(len(rows), 1, device=device),
+        visible=torch.zeros(len(rows), 1, dtype=torch.long, device=device),
         finished_tokens=torch.zeros(len(rows), num_finished, longest, dtype=torch.long, device=device),
         finished_scores=torch.full((len(rows), num_finished), _NEVER, device=device),
         finished_lengths=torch.zeros(len(rows), num_finished, dtype=torch.long, device=device),
@@ -142,9 +139,10 @@ def _finish(search: _Search, scores: Tensor, beams: Tensor, length: int) -> None
     search.finished_lengths = lengths.gather(1, order)
 
 
-def _grow(search: _Search, totals: Tensor, candidates: Candidates, *, shown: Tensor, length: int) -> None:
+def _grow(
+    search: _Search, totals: Tensor, candidates: Candidates, *, shown: Tensor, length: int, beam_size: int
+) -> None:
     """Continue with the K best of the candidates by (B, W) `totals`, which are -inf for those that end."""
-    beam_size = search.last.size(1)
     totals, order = totals.sort(dim=-1, descending=True, stable=True)
     order = order[:, :beam_size]
     beams, tokens = candidates.beams.gather(1, order), candidates.token_ids.gather(1, order)
@@ -159,11 +157,11 @@ def _grow(search: _Search, totals: Tensor, candidates: Candidates, *, shown: Ten
         search.states = [state.reorder(beams) for state in search.states]
 
 
-def _let_go(search: _Search, results: list[list[Hypothesis]], beam_size: int) -> bool:
+def _let_go(search: _Search, results: list[list[Hypothesis]]) -> bool:
     """Write out the sentences that are done and, when enough are, drop their rows. False: none is left."""
     active = (~search.done).nonzero().flatten()
     rows = len(search.sentences)
-    wanted = num_rows(len(active), beam_size)
+    wanted = num_rows(len(active), search.last.size(1))
     if len(active) and (len(active) * 4 > rows * 3 or wanted >= rows):
         return True
     leaving = (search.done & (search.sentences >= 0)).nonzero().flatten()

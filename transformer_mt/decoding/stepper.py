@@ -58,17 +58,17 @@ class Stepper:
         self.rough_output = rough_output
 
     def start(self, src_ids: Tensor, src_mask: Tensor, beam_size: int) -> list[DecoderState]:
-        """Encode and lay out the beams.
+        """Encode; every sentence begins with one beam, since all would be alike.
 
         Args:
-            src_ids: (B, S) ending in eos. src_mask: (B, 1, 1, S). beam_size: K.
+            src_ids: (B, S) ending in eos. src_mask: (B, 1, 1, S). beam_size: the most beams to come.
 
         Returns:
-            One state per model over `num_rows(B, K)` sentences; those from B on repeat the last one.
+            One state per model over `num_rows(B, 1)` sentences; those from B on repeat the last one.
         """
         num_sentences, src_length = src_ids.shape
         encoded = _fill(num_sentences, src_length, src_ids.device)
-        decoded = _fill(num_sentences, beam_size, src_ids.device)
+        decoded = _fill(num_sentences, 1, src_ids.device)
         states = []
         for model in self.models:
             output = model.encode(src_ids[encoded], src_mask[encoded])

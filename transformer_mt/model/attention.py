@@ -7,6 +7,7 @@ K beam. Masks are bool, True = may attend. This module knows nothing of layers, 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -207,26 +208,26 @@ class MultiHeadAttention(nn.Module):
         return self._merge(self._attend(query, key, value, combine(key_mask, mask)))
 
     def step(
-        self, states: Tensor, cache: KeyValueCache, position: int, mask: Tensor | None
+        self, states: Tensor, cache: KeyValueCache, starts: Sequence[int], mask: Tensor | None
     ) -> tuple[Tensor, KeyValueCache]:
         """Self-attention of one new position over its cached past.
 
         Args:
             states: (B, K, D), one row per beam.
             cache: the past of this layer.
-            position: number of the new position.
-            mask: (B, 1, K, (position + 1) * K), each beam's own history, or None for one beam.
+            starts: first slots of all positions, the new one last.
+            mask: (B, 1, K, slots), each beam's own history, or None where all slots are every beam's.
 
         Returns:
             (B, K, D), and the cache with the new position.
         """
         query, key, value = self._self_projections(states)  # (B, H, K, E), (B, H_kv, K, E) twice
+        position = len(starts) - 1
         if self.rotary is not None:
             query, key = self.rotary(query, position, step=True), self.rotary(key, position, step=True)
-        beams = states.size(1)
-        cache = cache.append(key, value, position * beams)
-        first = 0 if self.window is None else max(0, position + 1 - self.window) * beams
-        seen = slice(first, (position + 1) * beams)
+        cache = cache.append(key, value, starts[-1])
+        first = 0 if self.window is None else starts[max(0, position + 1 - self.window)]
+        seen = slice(first, starts[-1] + states.size(1))
         if mask is not None:
             mask = mask[..., seen]
         return self._merge(self._attend(query, cache.keys[:, :, seen], cache.values[:, :, seen], mask)), cache

@@ -1,8 +1,8 @@
 """Keys and values that decoding has already computed, and the state of a partly decoded batch.
 
-Beams are never copied: position t of a cache keeps one slot per beam of that time, and `ancestors` names the
-slot that each live beam's history went through. Moving beams then moves a few integers, and attention masks
-the slots of other histories. This module knows nothing of layers or search.
+Beams are never copied: position t of a cache keeps one slot per beam of that time, however many there were,
+and `ancestors` names the slots that each live beam's history went through. Moving beams then moves a few
+integers, and attention masks the slots of other histories. This module knows nothing of layers or search.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FIRST_POSITIONS = 32
 
 
 class KeyValueCache:
-    """Keys and values of one layer's self-attention, slot t * K + k for beam k at position t.
+    """Keys and values of one layer's self-attention: the slots of position 0, then those of position 1, …
 
     Appending writes in place while nobody has written there before; otherwise into a fresh copy. So a state
     may be stepped twice, and each of its followers sees its own past.
@@ -30,7 +30,7 @@ class KeyValueCache:
 
     @classmethod
     def empty(cls, batch: int, heads: int, beams: int, head_dim: int, like: Tensor) -> KeyValueCache:
-        """A cache without positions, with the dtype and device of `like`."""
+        """A cache without positions, with room for some of `beams` slots, as `like` in dtype and device."""
         shape = (batch, heads, FIRST_POSITIONS * beams, head_dim)
         return cls(like.new_empty(shape), like.new_empty(shape), 0)
 
@@ -71,13 +71,15 @@ class TransformerState:
     """What B sentences with K beams carry from step to step.
 
     memory: per layer the keys and values of the source, each (B, H_kv, S, E); src_mask: (B, 1, 1, S);
-    caches: per layer the past of self-attention; ancestors: (B, K, T) slot of each beam's history.
+    caches: per layer the past of self-attention; ancestors: (B, K, T) slots of each beam's history, any K
+    while T is 0; starts: first slot of every position, and of the next one.
     """
 
     memory: tuple[tuple[Tensor, Tensor], ...]
     src_mask: Tensor
     caches: tuple[KeyValueCache, ...]
     ancestors: Tensor
+    starts: tuple[int, ...] = (0,)
 
     @property
     def length(self) -> int:
@@ -85,7 +87,7 @@ class TransformerState:
         return self.ancestors.size(2)
 
     def reorder(self, beams: Tensor) -> TransformerState:
-        """beams: (B, K) int64, for each slot the beam of the same sentence it continues."""
+        """beams: (B, K) int64, for each beam of the next step the one of the same sentence it continues."""
         index = beams[:, :, None].expand(-1, -1, self.length)  # (B, K, T)
         return replace(self, ancestors=self.ancestors.gather(1, index))
 
@@ -99,10 +101,12 @@ class TransformerState:
             src_mask=self.src_mask.index_select(0, sentences),
             caches=tuple(cache.keep(sentences) for cache in self.caches),
             ancestors=self.ancestors.index_select(0, sentences),
+            starts=self.starts,
         )
 
-    def next_ancestors(self) -> Tensor:
-        """(B, K, T + 1): the next position's slots are the beams themselves."""
-        batch, beams, _ = self.ancestors.shape
-        here = torch.arange(beams, device=self.ancestors.device)[None, :, None].expand(batch, -1, -1)
-        return torch.cat((self.ancestors, here), dim=2)
+    def next_ancestors(self, beams: int) -> Tensor:
+        """(B, K, T + 1): a slot for each of the K beams of the next position, behind their history."""
+        first = self.starts[-1]
+        here = torch.arange(first, first + beams, device=self.ancestors.device)
+        here = here[None, :, None].expand(self.ancestors.size(0), -1, -1)
+        return torch.cat((self.ancestors, here), dim=2) if self.length else here

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from torch import Tensor, nn
@@ -108,7 +108,7 @@ class DecoderLayer(nn.Module):
         self,
         states: Tensor,
         cache: KeyValueCache,
-        position: int,
+        starts: Sequence[int],
         mask: Tensor | None,
         *,
         memory: tuple[Tensor, Tensor],
@@ -118,7 +118,7 @@ class DecoderLayer(nn.Module):
         followers = []
 
         def attend_past(x: Tensor) -> Tensor:
-            result, follower = self.self_attention.step(x, cache, position, mask)
+            result, follower = self.self_attention.step(x, cache, starts, mask)
             followers.append(follower)
             return result
 

@@ -67,20 +67,21 @@ def sentence_mask(query_starts: Tensor, num_queries: int, key_starts: Tensor, nu
     return (sentence_of_query[:, None] == sentence_of_key[None, :])[None, None]
 
 
-def beam_mask(ancestors: Tensor) -> Tensor:
+def beam_mask(ancestors: Tensor, slots: int) -> Tensor:
     """Which cached slots belong to the past of which beam.
 
-    Every position of the cache holds K slots, one per beam of that time; a beam sees one of each position.
+    Every position of the cache holds one slot per beam of that time; a beam sees one of each position.
 
     Args:
         ancestors: (B, K, T) int64, the slot that beam k's history went through at position t.
+        slots: how many the cache holds.
 
     Returns:
-        (B, 1, K, T * K) bool.
+        (B, 1, K, slots) bool.
     """
-    batch, beams, length = ancestors.shape
-    slots = torch.arange(beams, device=ancestors.device)
-    return (ancestors[..., None] == slots).view(batch, 1, beams, length * beams)
+    batch, beams, _ = ancestors.shape
+    mask = torch.zeros(batch, beams, slots, dtype=torch.bool, device=ancestors.device)
+    return mask.scatter_(2, ancestors, True).unsqueeze(1)
 
 
 def combine(first: Tensor | None, second: Tensor | None) -> Tensor | None:

@@ -33,7 +33,7 @@ class DecoderState(Protocol):
     """Everything that a partly decoded batch of B sentences with K beams each has to carry along."""
 
     def reorder(self, beams: Tensor) -> DecoderState:
-        """beams: (B, K) int64, for each slot the beam of the same sentence it continues."""
+        """beams: (B, K) int64, for each beam of the next step the one of the same sentence it continues."""
         ...
 
     def keep(self, sentences: Tensor) -> DecoderState:
@@ -62,7 +62,10 @@ class Seq2SeqModel(Protocol):
         ...
 
     def start(self, encoder_output: EncoderOutput, beam_size: int) -> DecoderState:
-        """State before the first target token; cross-attention keys and values are computed here, once."""
+        """State before the first target token, which may be one beam or up to beam_size.
+
+        Cross-attention keys and values are computed here, once.
+        """
         ...
 
     def decode_step(self, token_ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:

@@ -111,19 +111,21 @@ class Decoder(nn.Module):
 
     def step(self, embedded: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """One position: (B, K, D) -> (B, K, D) and the state that follows."""
-        position = state.length
-        ancestors = state.next_ancestors()
-        mask = beam_mask(ancestors) if embedded.size(1) > 1 else None
-        states = add_positions(embedded, self.positions, step=position)
+        beams, length = embedded.size(1), state.length
+        ancestors = state.next_ancestors(beams)
+        slots = state.starts[-1] + beams
+        mask = beam_mask(ancestors, slots) if slots > length + 1 else None
+        states = add_positions(embedded, self.positions, step=length)
         caches = []
         for layer, cache, memory in zip(self._layers(), state.caches, state.memory, strict=True):
             states, follower = layer.step(
-                states, cache, position, mask, memory=memory, src_mask=state.src_mask
+                states, cache, state.starts, mask, memory=memory, src_mask=state.src_mask
             )
             caches.append(follower)
         if self.final_norm is not None:
             states = self.final_norm(states)
-        return states, replace(state, caches=tuple(caches), ancestors=ancestors)
+        starts = (*state.starts, slots)
+        return states, replace(state, caches=tuple(caches), ancestors=ancestors, starts=starts)
 
     def _layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]

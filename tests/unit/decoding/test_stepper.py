@@ -16,18 +16,18 @@ def test_more_candidates_than_words_are_cut_to_the_vocabulary() -> None:
     """topk fails when asked for more than there is (B063); every continuation comes once, banned ones at
     -inf."""
     stepper = Stepper([TableModel(random_rule(1, 6))], bos_id=BOS, eos_id=EOS, banned=BANNED)
-    src_ids, mask = sources([4, 5])
+    src_ids, mask = sources([4, 5] * 8)
     states = stepper.start(src_ids, mask, 20)
-    zeros = torch.zeros(2, 20, dtype=torch.long)
+    zeros = torch.zeros(16, 20, dtype=torch.long)
     found, _ = stepper.step(
         zeros + BOS,
         states,
-        scores=torch.zeros(2, 20),
+        scores=torch.zeros(16, 20),
         count=150,
         visible=zeros,
-        room=torch.tensor([5, 5]),
+        room=torch.full((16,), 5),
     )
-    assert found.token_ids.shape == (2, 20 * 6)
+    assert found.token_ids.shape == (16, 20 * 6)
     every = [(beam, token) for beam in range(20) for token in range(6)]
     pairs = zip(found.beams[0].tolist(), found.token_ids[0].tolist(), strict=True)
     assert sorted(pairs) == every
@@ -40,17 +40,15 @@ def test_log_probs_are_those_of_the_whole_vocabulary() -> None:
     """Banned ids keep their share of the probability; scores of the beams are added."""
     rule = random_rule(2, 9)
     stepper = Stepper([TableModel(rule)], bos_id=BOS, eos_id=EOS, banned=BANNED, min_length=1)
-    src_ids, mask = sources([5])
-    states = stepper.start(src_ids, mask, 16)
-    zeros = torch.zeros(1, 16, dtype=torch.long)
-    scores = torch.full((1, 16), float("-inf"))
-    scores[0, 7] = -3.0
-    found, _ = stepper.step(
-        zeros + BOS, states, scores=scores, count=4, visible=zeros, room=torch.tensor([5])
-    )
+    src_ids, mask = sources([5] * 16)
+    states = stepper.start(src_ids, mask, 3)
+    zeros = torch.zeros(16, 3, dtype=torch.long)
+    scores = torch.full((16, 3), float("-inf"))
+    scores[0, 1] = -3.0
+    found, _ = stepper.step(zeros + BOS, states, scores=scores, count=4, visible=zeros, room=zeros[:, 0] + 5)
     expected = rule(5, ()).log_softmax(-1) - 3.0
     torch.testing.assert_close(found.totals[0], expected[found.token_ids[0]])
-    assert found.beams[0].tolist() == [7] * 4
+    assert found.beams[0].tolist() == [1] * 4
     assert EOS not in found.token_ids[0].tolist()
 
 

@@ -41,10 +41,10 @@ def test_everything_allowed_is_no_mask() -> None:
 
 def test_beam_mask_follows_each_history() -> None:
     """Pins a beam that sees a key of another beam's past."""
-    ancestors = torch.tensor([[[0, 1], [1, 1], [0, 0]]])  # B 1, K 3, T 2
-    mask = beam_mask(ancestors)
-    assert mask.shape == (1, 1, 3, 6)
-    assert mask[0, 0].int().tolist() == [[1, 0, 0, 0, 1, 0], [0, 1, 0, 0, 1, 0], [1, 0, 0, 1, 0, 0]]
+    ancestors = torch.tensor([[[0, 3], [1, 3], [0, 2]]])  # B 1, K 3, T 2: two slots, then three
+    mask = beam_mask(ancestors, 5)
+    assert mask.shape == (1, 1, 3, 5)
+    assert mask[0, 0].int().tolist() == [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [1, 0, 1, 0, 0]]
 
 
 def test_sentence_mask_keeps_sentences_apart() -> None:
