@@ -253,8 +253,8 @@ class DecodingConfig(_Section):
     """Fewest output tokens before eos, not counting those that leave no trace in text."""
     batch_size: Count = 64
     """Sentences translated together; the text never depends on it in fp32."""
-    precision: Precision = "fp32"
-    """Arithmetic of matrix products; bf16 is the fast lane."""
+    precision: Literal["auto", "fp32", "bf16", "fp16", "int8"] = "fp32"
+    """Arithmetic of matrix products; bf16 and int8 (CPUs only) are the fast lanes."""
 
     @model_validator(mode="after")
     def _check_nbest(self) -> DecodingConfig:

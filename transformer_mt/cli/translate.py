@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 
 from transformer_mt.config import DecodingConfig
 from transformer_mt.errors import EXIT_OK, ConfigError
@@ -60,7 +60,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         about = (field.description or "").rstrip(".")
         if key == "nbest":
             about += "; with more than 1 each is a line: input line, rank, score, text, separated by tabs"
-        choices = ("auto", "fp32", "bf16", "fp16") if key == "precision" else None
+        choices = get_args(field.annotation) if key == "precision" else None
         group.add_argument(
             f"--{key.replace('_', '-')}",
             type=kind,

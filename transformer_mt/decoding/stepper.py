@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
+from torch import Tensor, nn
 
 from transformer_mt.decoding.candidates import Candidates, mean_log_probs, rescored, top_candidates
 from transformer_mt.model.protocol import DecoderState, EncoderOutput, Seq2SeqModel
@@ -35,7 +34,7 @@ class Stepper:
         banned: Sequence[int],
         invisible: Sequence[int] = (),
         min_length: int = 0,
-        rough_output: Tensor | None = None,
+        rough_output: nn.Module | None = None,
     ) -> None:
         """Name the ids that matter here.
 
@@ -46,8 +45,8 @@ class Stepper:
             banned: ids that are never generated; they keep their share of the probability.
             invisible: ids that leave no trace in text, such as a lone space.
             min_length: fewest visible tokens of a hypothesis, as long as its length limit has room for them.
-            rough_output: (V, D) output matrix of the one model in half precision. It proposes candidates,
-                whose logits are then computed exactly.
+            rough_output: (..., D) -> (..., V), the output projection of the one model in narrower numbers. It
+                proposes candidates, whose logits are then computed exactly.
         """
         self.models = list(models)
         self.bos_id = bos_id
@@ -114,11 +113,11 @@ class Stepper:
             hidden.append(hidden_after)  # (B, K, D)
             following.append(state_after)
         if self.rough_output is not None:
-            rough = F.linear(hidden[0].to(self.rough_output.dtype), self.rough_output)
+            rough = self.rough_output(hidden[0])
             log_probs = mean_log_probs([rough])
             self.restrict(log_probs, visible, room)
             proposed = top_candidates(log_probs, scores, count + _MARGIN)
-            changes = self._exact_logits(hidden[0], proposed) - _picked(rough, proposed).float()
+            changes = self._exact_logits(hidden[0], proposed) - _picked(rough, proposed)
             return rescored(proposed, log_probs, scores, changes, count), following
         outputs = [model.project(states) for model, states in zip(self.models, hidden, strict=True)]
         log_probs = mean_log_probs(outputs)

@@ -24,8 +24,14 @@ from transformer_mt.decoding.greedy import greedy_search
 from transformer_mt.decoding.stepper import Stepper
 from transformer_mt.decoding.workers import Workers, pick_workers
 from transformer_mt.errors import CheckpointError, DataError
-from transformer_mt.model.half_linear import with_half_products
 from transformer_mt.model.masks import padding_mask
+from transformer_mt.model.narrow_linear import (
+    HalfLinear,
+    Int8Linear,
+    narrow_linear,
+    take_up_weights,
+    with_narrow_products,
+)
 from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.recipe import parse_section
 from transformer_mt.runtime.device import autocast_dtype, is_out_of_memory, pick_device, pick_precision
@@ -212,11 +218,9 @@ class Translator:
     def _take_up_weights(self) -> None:
         for original, model in zip(self._originals, self.models, strict=True):
             if model is not original and isinstance(original, nn.Module) and isinstance(model, nn.Module):
-                with torch.no_grad():
-                    for theirs, ours in zip(original.parameters(), model.parameters(), strict=True):
-                        ours.copy_(theirs)
+                take_up_weights(model, original)
         if self._rough_output is not None:
-            self._rough_output.copy_(self.models[0].output_weight.detach())
+            self._rough_output.take_up(self.models[0].output_weight.detach(), None)
 
     def _check_lengths(self, sources: dict[int, list[int]], first_line: int) -> None:
         for index, ids in sources.items():
@@ -303,17 +307,17 @@ def _dtype(decoding: DecodingConfig, device: torch.device) -> torch.dtype:
 
 
 def _with_products(model: TrainableModel, dtype: torch.dtype) -> TrainableModel:
-    """The model itself, or its twin that multiplies in half precision."""
+    """The model itself, or its twin that multiplies in narrower numbers."""
     if dtype == torch.float32 or not isinstance(model, nn.Module):
         return model
-    return with_half_products(model, dtype)
+    return with_narrow_products(model, dtype, model.output_weight)
 
 
-def _rough_output(models: Sequence[TrainableModel], dtype: torch.dtype) -> Tensor | None:
-    """The output matrix in half precision; an ensemble has no logits that could be corrected by it."""
+def _rough_output(models: Sequence[TrainableModel], dtype: torch.dtype) -> HalfLinear | Int8Linear | None:
+    """The output matrix in narrower numbers; an ensemble has no logits that could be corrected by it."""
     if dtype == torch.float32 or len(models) > 1:
         return None
-    return models[0].output_weight.detach().to(dtype)
+    return narrow_linear(models[0].output_weight, None, dtype)
 
 
 def _fingerprints(tokenizers: Tokenizers) -> tuple[str, str]:

@@ -42,8 +42,16 @@ def pick_device(name: str | None = None) -> torch.device:
 
 
 def pick_precision(name: str, device: torch.device) -> str:
-    """fp32, bf16 or fp16; `auto` takes bf16 where the processor multiplies it natively, else fp32 (fp16 on
-    GPUs without bf16)."""
+    """fp32, bf16, fp16 or int8; `auto` takes bf16 where the processor multiplies it natively, else fp32 (fp16
+    on GPUs without bf16).
+
+    Raises:
+        ConfigError: int8 where it is not native.
+    """
+    if name == "int8" and device.type != "cpu":
+        raise ConfigError(f"precision int8: is for CPUs, not for {device.type}; use bf16 or auto")
+    if name == "int8" and not int8_features():
+        raise ConfigError("precision int8: this processor has neither AVX-512 VNNI nor AMX; use fp32 or auto")
     if name != "auto":
         return name
     if device.type == "cuda":
@@ -53,7 +61,8 @@ def pick_precision(name: str, device: torch.device) -> str:
 
 def autocast_dtype(precision: str) -> torch.dtype:
     """The dtype that matrix products run in."""
-    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "int8": torch.int8}
+    return dtypes[precision]
 
 
 @dataclass(frozen=True)
@@ -125,5 +134,14 @@ def peak_memory(device: torch.device) -> int:
 
 def bf16_features() -> list[str]:
     """What of this processor multiplies bf16; with none of it such products are slower than fp32."""
-    features = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return [name for name in ("avx512_bf16", "amx_bf16", "amx_tile") if features.get(name)]
+    return _features("avx512_bf16", "amx_bf16", "amx_tile")
+
+
+def int8_features() -> list[str]:
+    """What of this processor multiplies 8-bit integers; without it torch does so number by number."""
+    return _features("avx512_vnni", "amx_int8")
+
+
+def _features(*wanted: str) -> list[str]:
+    found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return [name for name in wanted if found.get(name)]

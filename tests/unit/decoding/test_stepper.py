@@ -9,6 +9,7 @@ from torch import Tensor
 
 from transformer_mt.decoding.stepper import MIN_ROWS, Stepper, num_rows
 from transformer_mt.model.embedding import output_logits
+from transformer_mt.model.narrow_linear import narrow_linear
 from transformer_mt.model.protocol import DecoderState
 
 
@@ -65,8 +66,9 @@ def test_a_full_hypothesis_can_only_end() -> None:
     assert torch.isfinite(log_probs[1, 0]).nonzero().flatten().tolist() == [4, 5, 6, 7, 8]
 
 
-def test_a_rough_output_matrix_only_proposes() -> None:
-    """In half precision the output matrix rounds log-probabilities by hundredths; the totals are those of the
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8])
+def test_a_rough_output_matrix_only_proposes(dtype: torch.dtype) -> None:
+    """In narrow numbers the output matrix rounds log-probabilities by hundredths; the totals are those of the
     exact matrix all the same, in order, up to what the unlikely tokens of a beam lack in its normaliser."""
     torch.manual_seed(3)
     matrix = torch.randn(700, 24)
@@ -84,7 +86,8 @@ def test_a_rough_output_matrix_only_proposes() -> None:
     scores = torch.randn(20, 3)
     inputs = torch.zeros(20, 3, dtype=torch.long)
     results = []
-    for rough in (None, matrix.bfloat16()):
+    narrow = narrow_linear(matrix, None, dtype)
+    for rough in (None, narrow):
         stepper = Stepper(
             [Linear(random_rule(1, 9))], bos_id=BOS, eos_id=EOS, banned=BANNED, rough_output=rough
         )
@@ -98,7 +101,7 @@ def test_a_rough_output_matrix_only_proposes() -> None:
         )
         results.append(found)
     exact, corrected = results
-    rounded = torch.nn.functional.linear(hidden[0].bfloat16(), matrix.bfloat16()).float().log_softmax(-1)
+    rounded = narrow(hidden[0]).log_softmax(-1)
     true = output_logits(hidden[0], matrix).log_softmax(-1)
     assert (rounded - true).abs().max() > 0.03
     assert torch.equal(exact.token_ids, corrected.token_ids)

@@ -15,6 +15,7 @@ from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import CheckpointError, ConfigError, DataError
 from transformer_mt.model.protocol import EncoderOutput
+from transformer_mt.runtime.device import int8_features
 from transformer_mt.text.lines import is_blank
 
 
@@ -180,27 +181,56 @@ def test_the_model_is_left_in_the_mode_it_was_in(loaded: LoadedRun, monkeypatch:
     assert modes == [False, False]
 
 
-def test_another_precision_follows_the_weights_of_a_model_in_training(loaded: LoadedRun) -> None:
-    """A bf16 copy made once would validate the weights of the first step for ever."""
+NARROW = [
+    "bf16",
+    pytest.param("int8", marks=pytest.mark.skipif(not int8_features(), reason="this processor has no int8")),
+]
+
+
+@pytest.mark.parametrize("precision", NARROW)
+def test_another_precision_follows_the_weights_of_a_model_in_training(
+    loaded: LoadedRun, precision: str
+) -> None:
+    """A copy made once would validate the weights of the first step for ever."""
     lines = made_up_lines(5, seed=6)
-    translator = _translator(loaded, precision="bf16")
+    translator = _translator(loaded, precision=precision)
     before = [item.text for item in translator.translate(lines)]
     with torch.no_grad():
         for weight in loaded.model.parameters():
             weight.copy_(weight.flip(0))
     after = [item.text for item in translator.translate(lines)]
     assert after != before
-    assert after == [item.text for item in _translator(loaded, precision="bf16").translate(lines)]
+    assert after == [item.text for item in _translator(loaded, precision=precision).translate(lines)]
     assert all(weight.dtype == torch.float32 for weight in loaded.model.parameters())
 
 
-def test_bf16_translates_mostly_like_fp32(run: Path) -> None:
-    """The fast lane loads and runs; random weights leave texts alone comparable by their scores."""
+@pytest.mark.parametrize("precision", NARROW)
+@pytest.mark.parametrize("tied", ["three_way", "none"])
+def test_narrow_numbers_translate_mostly_like_fp32(tmp_path: Path, precision: str, tied: str) -> None:
+    """The fast lanes load and run; random weights leave texts alone comparable by their scores."""
+    sizes = {"d_model": 32, "num_heads": 2, "d_ff": 48, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    run = random_run(tmp_path / "run", model={**sizes, "tied_embeddings": tied})
     lines = made_up_lines(6, seed=6)
     plain = Translator.load(run, device="cpu").translate(lines)
-    fast = Translator.load(run, device="cpu", precision="bf16").translate(lines)
-    for one, other in zip(plain, fast, strict=True):
-        assert one.score == pytest.approx(other.score, rel=0.05)
+    fast = Translator.load(run, device="cpu", precision=precision).translate(lines)
+    together = Translator.load(run, run, device="cpu", precision=precision).translate(lines)
+    for one, *others in zip(plain, fast, together, strict=True):
+        for other in others:
+            assert one.score == pytest.approx(other.score, rel=0.05)
+    assert [item.score for item in fast] != [item.score for item in plain]
+
+
+@pytest.mark.skipif(not int8_features(), reason="this processor has no int8")
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_int8_texts_do_not_depend_on_neighbours(loaded: LoadedRun, beam_size: int) -> None:
+    """Every row has a scale of its own, and sums of integers are exact: as in fp32, bit for bit."""
+    lines = made_up_lines(30, seed=7)
+    outcomes = []
+    for batch_size, texts in [(64, lines), (1, lines), (7, lines), (64, lines[::-1])]:
+        translator = _translator(loaded, precision="int8", beam_size=beam_size, batch_size=batch_size)
+        found = translator.translate(texts)
+        outcomes.append([(item.text, item.score) for item in (found if texts is lines else found[::-1])])
+    assert outcomes[0] == outcomes[1] == outcomes[2] == outcomes[3]
 
 
 def test_n_best_texts_differ_though_their_tokens_spell_the_same(loaded: LoadedRun) -> None:

@@ -27,6 +27,20 @@ def test_auto_takes_bf16_only_where_the_processor_has_it(monkeypatch, features, 
     assert pick_precision("fp16", CPU) == "fp16"
 
 
+def test_int8_is_refused_where_it_would_be_slow(monkeypatch):
+    """Pins a silent fall to torch's loop over single numbers, and int8 on a GPU."""
+    features = {"avx512_vnni": True}
+    monkeypatch.setattr(module.torch.cpu, "get_capabilities", lambda: features, raising=False)
+    assert pick_precision("int8", CPU) == "int8"
+    features = {"amx_int8": True}
+    assert pick_precision("int8", CPU) == "int8"
+    with pytest.raises(ConfigError, match="precision int8: is for CPUs, not for cuda; use bf16 or auto"):
+        pick_precision("int8", torch.device("cuda"))
+    features = {"avx512_bf16": True, "avx512_vnni": False}
+    with pytest.raises(ConfigError, match="this processor has neither AVX-512 VNNI nor AMX; use fp32"):
+        pick_precision("int8", CPU)
+
+
 def test_names_of_devices(monkeypatch):
     assert pick_device("cpu") == CPU
     with pytest.raises(ConfigError, match="--device tpuu: no such device; use cpu, cuda or cuda:N"):
