@@ -159,6 +159,8 @@ def _evaluate_set(
         "checkpoint": folder.name,
         "step": scalars.get("step"),
         "device": str(translator.device),
+        "workers": translator.num_workers,
+        "shortlist": translator.shortlist_size,
         "decoding": translator.decoding.model_dump(),
     }
     target = run / "evaluation" / quote(name, safe="")

@@ -54,6 +54,14 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes that translate side by side on a CPU (default: one per core; standard input that "
         "comes slowly is answered by one)",
     )
+    parser.add_argument(
+        "--shortlist",
+        type=int,
+        default=0,
+        metavar="N",
+        help="consider the N likeliest target tokens of every source token and the most frequent ones only; "
+        "learned from the training data at first (default: 0, all tokens; 20 is a good number)",
+    )
     group = parser.add_argument_group("decoding (default: as in the run's recipe)")
     for key, field in DecodingConfig.model_fields.items():
         kind = type(field.default)
@@ -79,7 +87,12 @@ def load_translator(args: argparse.Namespace) -> Translator:
     given: dict[str, Any] = {key: getattr(args, key) for key in DecodingConfig.model_fields}
     overrides = {key: value for key, value in given.items() if value is not None}
     return Translator.load(
-        args.run_dir, checkpoint=args.checkpoint, device=args.device, workers=args.workers, **overrides
+        args.run_dir,
+        checkpoint=args.checkpoint,
+        device=args.device,
+        workers=args.workers,
+        shortlist=args.shortlist,
+        **overrides,
     )
 
 

@@ -6,13 +6,17 @@ live, what is finished and when to stop are not its business, and neither is tex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional as F
 
 from transformer_mt.decoding.candidates import Candidates, mean_log_probs, rescored, top_candidates
-from transformer_mt.model.protocol import DecoderState, EncoderOutput, Seq2SeqModel
+from transformer_mt.decoding.shortlist import BatchVocabulary, Shortlist
+from transformer_mt.model.narrow_linear import HalfLinear, Int8Linear
+from transformer_mt.model.protocol import DecoderState, EncoderOutput, TrainableModel
 
 # Matrix products over fewer rows than this take other kernels, which round differently; with at least this
 # many, a row's result does not depend on how many rows there are (measured: 12 suffice, at 1 and 2 threads).
@@ -27,14 +31,15 @@ class Stepper:
 
     def __init__(
         self,
-        models: Sequence[Seq2SeqModel],
+        models: Sequence[TrainableModel],
         *,
         bos_id: int,
         eos_id: int,
         banned: Sequence[int],
         invisible: Sequence[int] = (),
         min_length: int = 0,
-        rough_output: nn.Module | None = None,
+        rough_output: HalfLinear | Int8Linear | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """Name the ids that matter here.
 
@@ -47,6 +52,7 @@ class Stepper:
             min_length: fewest visible tokens of a hypothesis, as long as its length limit has room for them.
             rough_output: (..., D) -> (..., V), the output projection of the one model in narrower numbers. It
                 proposes candidates, whose logits are then computed exactly.
+            shortlist: which tokens may come, and have all of the probability; None is all.
         """
         self.models = list(models)
         self.bos_id = bos_id
@@ -55,6 +61,7 @@ class Stepper:
         self.invisible = list(invisible)
         self.min_length = min_length
         self.rough_output = rough_output
+        self.shortlist = shortlist
 
     def start(self, src_ids: Tensor, src_mask: Tensor, beam_size: int) -> list[DecoderState]:
         """Encode; every sentence begins with one beam, since all would be alike.
@@ -63,12 +70,13 @@ class Stepper:
             src_ids: (B, S) ending in eos. src_mask: (B, 1, 1, S). beam_size: the most beams to come.
 
         Returns:
-            One state per model over `num_rows(B, 1)` sentences; those from B on repeat the last one.
+            One state per model over `num_rows(B, 1)` sentences; those from B on repeat the last one. A
+            shortlist of the batch is one state more.
         """
         num_sentences, src_length = src_ids.shape
         encoded = _fill(num_sentences, src_length, src_ids.device)
         decoded = _fill(num_sentences, 1, src_ids.device)
-        states = []
+        states: list[DecoderState] = []
         for model in self.models:
             output = model.encode(src_ids[encoded], src_mask[encoded])
             final = output.final_state
@@ -82,7 +90,16 @@ class Stepper:
                     beam_size,
                 )
             )
+        vocabulary = None if self.shortlist is None else self.shortlist.choose(src_ids)
+        if vocabulary is not None:
+            states.append(_Outputs(vocabulary.keep(decoded), self._cut_outputs(vocabulary.union)))
         return states
+
+    def _cut_outputs(self, union: Tensor) -> list[Callable[[Tensor], Tensor]]:
+        """The output projections of these ids alone, gathered once for all steps of a batch."""
+        if self.rough_output is not None:
+            return [self.rough_output.cut(union)]
+        return [_linear(model.output_weight[union]) for model in self.models]
 
     def step(
         self,
@@ -107,54 +124,97 @@ class Stepper:
         Returns:
             What may come next, and the states that follow.
         """
-        hidden, following = [], []
-        for model, state in zip(self.models, states, strict=True):
-            hidden_after, state_after = model.decode_step(token_ids, state)
+        outputs = states[-1] if isinstance(states[-1], _Outputs) else None
+        vocabulary = None if outputs is None else outputs.vocabulary
+        hidden, following = [], list(states)
+        for number, model in enumerate(self.models):
+            hidden_after, following[number] = model.decode_step(token_ids, states[number])
             hidden.append(hidden_after)  # (B, K, D)
-            following.append(state_after)
+        logits = self._logits(hidden, outputs)
+        log_probs = mean_log_probs(logits)
+        self.restrict(log_probs, visible, room, vocabulary)
+        if self.rough_output is None:
+            return _named(top_candidates(log_probs, scores, count), vocabulary), following
+        proposed = top_candidates(log_probs, scores, count + _MARGIN)
+        changes = self._exact_logits(hidden[0], _named(proposed, vocabulary)) - _picked(logits[0], proposed)
+        return _named(rescored(proposed, log_probs, scores, changes, count), vocabulary), following
+
+    def _logits(self, hidden: Sequence[Tensor], outputs: _Outputs | None) -> list[Tensor]:
+        """(B, K, D) of every model -> (B, K, V), or (B, K, W) of the shortlists."""
+        if outputs is not None:
+            return [
+                outputs.vocabulary.pick(project(one))
+                for project, one in zip(outputs.cut, hidden, strict=True)
+            ]
         if self.rough_output is not None:
-            rough = self.rough_output(hidden[0])
-            log_probs = mean_log_probs([rough])
-            self.restrict(log_probs, visible, room)
-            proposed = top_candidates(log_probs, scores, count + _MARGIN)
-            changes = self._exact_logits(hidden[0], proposed) - _picked(rough, proposed)
-            return rescored(proposed, log_probs, scores, changes, count), following
-        outputs = [model.project(states) for model, states in zip(self.models, hidden, strict=True)]
-        log_probs = mean_log_probs(outputs)
-        self.restrict(log_probs, visible, room)
-        return top_candidates(log_probs, scores, count), following
+            return [self.rough_output(hidden[0])]
+        return [model.project(one) for model, one in zip(self.models, hidden, strict=True)]
 
     def _exact_logits(self, hidden: Tensor, candidates: Candidates) -> Tensor:
         """(B, K, D) -> (B, W) logits of the candidates alone."""
         beams = candidates.beams.unsqueeze(-1).expand(-1, -1, hidden.size(-1))
         return self.models[0].project(hidden.gather(1, beams), candidates.token_ids.unsqueeze(-1)).squeeze(-1)
 
-    def restrict(self, log_probs: Tensor, visible: Tensor, room: Tensor) -> None:
+    def restrict(
+        self, log_probs: Tensor, visible: Tensor, room: Tensor, vocabulary: BatchVocabulary | None = None
+    ) -> None:
         """Rule out, in place, what may not come next.
 
         Args:
-            log_probs: (B, K, V).
+            log_probs: (B, K, V), or (B, K, W) of a vocabulary, which has eos first and nothing banned.
             visible: (B, K) visible tokens of every beam so far.
             room: (B,) tokens that may still come before eos; with 0 eos alone may come, whatever is missing.
+            vocabulary: the shortlists, if any.
         """
         full = room <= 0
-        eos = log_probs[full, :, self.eos_id]
-        for token in self.banned:
+        eos_column = self.eos_id if vocabulary is None else 0
+        eos = log_probs[full, :, eos_column]
+        for token in self.banned if vocabulary is None else ():
             log_probs[..., token] = _NEVER
         missing = self.min_length - visible
-        log_probs[..., self.eos_id].masked_fill_(missing > 0, _NEVER)
+        log_probs[..., eos_column].masked_fill_(missing > 0, _NEVER)
         pressed = (missing > 0) & (missing >= room.unsqueeze(-1))  # (B, K): only visible tokens from here on
         if self.invisible and pressed.any():
             sentences, beams = pressed.nonzero(as_tuple=True)
-            hidden = torch.tensor(self.invisible, device=log_probs.device)
-            log_probs[sentences[:, None], beams[:, None], hidden] = _NEVER
+            if vocabulary is None:
+                hidden = torch.tensor(self.invisible, device=log_probs.device)
+                log_probs[sentences[:, None], beams[:, None], hidden] = _NEVER
+            else:
+                log_probs[sentences, beams] = log_probs[sentences, beams].masked_fill(
+                    ~self.shows(vocabulary.ids[sentences]), _NEVER
+                )
         if eos.numel():
             log_probs[full] = _NEVER
-            log_probs[full, :, self.eos_id] = eos
+            log_probs[full, :, eos_column] = eos
 
     def shows(self, token_ids: Tensor) -> Tensor:
         """Which of the ids leave a trace in text, bool of the same shape."""
         return ~torch.isin(token_ids, torch.tensor(self.invisible, dtype=torch.long, device=token_ids.device))
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """A batch's shortlists, and every model's output projection cut to their union."""
+
+    vocabulary: BatchVocabulary
+    cut: list[Callable[[Tensor], Tensor]]
+
+    def reorder(self, beams: Tensor) -> _Outputs:
+        return self
+
+    def keep(self, sentences: Tensor) -> _Outputs:
+        return replace(self, vocabulary=self.vocabulary.keep(sentences))
+
+
+def _linear(weight: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda states: F.linear(states, weight)
+
+
+def _named(candidates: Candidates, vocabulary: BatchVocabulary | None) -> Candidates:
+    """Candidates whose columns in a shortlist are token ids again."""
+    if vocabulary is None:
+        return candidates
+    return replace(candidates, token_ids=vocabulary.token_ids(candidates.token_ids))
 
 
 def num_rows(num_sentences: int, row_width: int) -> int:

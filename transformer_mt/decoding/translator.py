@@ -21,9 +21,11 @@ from transformer_mt.checkpoint import load_run
 from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.beam_search import Hypothesis, beam_search
 from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.lexical_table import LINKS, lexical_table
+from transformer_mt.decoding.shortlist import Shortlist
 from transformer_mt.decoding.stepper import Stepper
 from transformer_mt.decoding.workers import Workers, pick_workers
-from transformer_mt.errors import CheckpointError, DataError
+from transformer_mt.errors import CheckpointError, ConfigError, DataError
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.narrow_linear import (
     HalfLinear,
@@ -42,6 +44,9 @@ from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, NUM_SPECIAL, PAD_ID, U
 _LENGTH_STEP = 8
 # Padded source tokens in one batch, so that a long line gets a batch to itself.
 _MAX_BATCH_TOKENS = 8192
+
+# Any character can be spelled in bytes: unk is never needed.
+_BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 _Task = tuple[dict[int, list[int]], int]
 """A batch: place of a line -> its source ids, and the number of the first place for error messages."""
@@ -98,7 +103,9 @@ class Translator:
         tokenizers: Tokenizers,
         decoding: DecodingConfig,
         device: torch.device | str = "cpu",
+        *,
         workers: int | None = 1,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """Take models that are in memory.
 
@@ -110,6 +117,7 @@ class Translator:
             device: where to compute.
             workers: processes that share the batches of a call; None is one per thread of a CPU. They start
                 at the first call that has several batches, and from then on keep the weights of that moment.
+            shortlist: which target tokens may come in a translation; None is all.
         """
         self.device = torch.device(device)
         self.tokenizers = tokenizers
@@ -122,13 +130,15 @@ class Translator:
             self.models,
             bos_id=BOS_ID,
             eos_id=EOS_ID,
-            banned=(PAD_ID, UNK_ID, BOS_ID),  # any character can be spelled in bytes: unk is never needed
+            banned=_BANNED,
             invisible=_invisible_ids(tokenizers),
             min_length=decoding.min_length,
             rough_output=self._rough_output,
+            shortlist=shortlist,
         )
         limits = [model.max_length for model in self.models if model.max_length is not None]
         self._max_length = min(limits) if limits else None
+        self.shortlist_size = 0 if shortlist is None else shortlist.size
         self.num_workers = pick_workers(workers, self.device)
         self._workers: Workers[_Task, list[Translation]] | None = None
 
@@ -140,6 +150,7 @@ class Translator:
         checkpoint: str | int = "best",
         device: str | None = None,
         workers: int | None = 1,
+        shortlist: int = 0,
         **overrides: Any,
     ) -> Translator:
         """Build a translator from a run directory, or an ensemble from several.
@@ -150,14 +161,19 @@ class Translator:
             checkpoint: best, latest, averaged or a step.
             device: cpu, cuda, …; by default a GPU where there is one.
             workers: as in `Translator`.
+            shortlist: likeliest target tokens considered for every source token, besides the most frequent
+                ones; learned from the training data at the first use in a run. 0 considers all tokens.
             overrides: keys of the recipe's `decoding` section, such as beam_size=1.
 
         Raises:
             CheckpointError: no such checkpoint, a damaged one, or tokenizers that differ.
             ConfigError: an override that cannot be used.
+            DataError: a shortlist has to be learned, but the training data are gone.
         """
         target = pick_device(device)
         pick_workers(workers, target)  # refused before anything is read
+        if not 0 <= shortlist <= LINKS:
+            raise ConfigError(f"--shortlist {shortlist}: must be 0 (off) or at most {LINKS}")
         loaded = [load_run(folder, checkpoint, target) for folder in (run, *others)]
         first = loaded[0]
         for folder, other in zip(others, loaded[1:], strict=True):
@@ -167,7 +183,14 @@ class Translator:
                     "translate together (train with tokenizer.from)"
                 )
         decoding = parse_section(overrides, first.recipe.decoding)
-        return cls([one.model for one in loaded], first.tokenizers, decoding, target, workers)
+        return cls(
+            [one.model for one in loaded],
+            first.tokenizers,
+            decoding,
+            target,
+            workers=workers,
+            shortlist=_shortlist(run, checkpoint, first.tokenizers, shortlist, target) if shortlist else None,
+        )
 
     def translate(self, lines: Sequence[str], first_line: int = 1) -> list[Translation]:
         """One translation per line, in order. A blank line gives an empty text and is not shown to the model.
@@ -318,6 +341,19 @@ def _rough_output(models: Sequence[TrainableModel], dtype: torch.dtype) -> HalfL
     if dtype == torch.float32 or len(models) > 1:
         return None
     return narrow_linear(models[0].output_weight, None, dtype)
+
+
+def _shortlist(
+    run: str | Path, checkpoint: str | int, tokenizers: Tokenizers, size: int, device: torch.device
+) -> Shortlist:
+    return Shortlist(
+        lexical_table(run, checkpoint, tokenizers),
+        size,
+        shared=tokenizers.shared,
+        eos_id=EOS_ID,
+        banned=_BANNED,
+        device=device,
+    )
 
 
 def _fingerprints(tokenizers: Tokenizers) -> tuple[str, str]:

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from transformer_mt.model.fixed_product import fixed_product
 
 Model = TypeVar("Model", bound=nn.Module)
 # Keeps the scale of a row of zeros from being zero.
@@ -26,16 +27,24 @@ class HalfLinear(nn.Module):
         super().__init__()
         self.weight = weight.detach().to(dtype)
         self.bias = None if bias is None else bias.detach().to(dtype)
+        self.product = fixed_product(self.weight, self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        return F.linear(states.to(self.weight.dtype), self.weight, self.bias).to(states.dtype)
+        return self.product(states.to(self.weight.dtype)).to(states.dtype)
 
     def take_up(self, weight: Tensor, bias: Tensor | None) -> None:
         """Copy what the weights have become."""
         self.weight.copy_(weight)
         if self.bias is not None and bias is not None:
             self.bias.copy_(bias)
+        self.product = fixed_product(self.weight, self.bias)
+
+    def cut(self, outputs: Tensor) -> HalfLinear:
+        """The layer of these (N,) outputs alone."""
+        return HalfLinear(
+            self.weight[outputs], None if self.bias is None else self.bias[outputs], self.weight.dtype
+        )
 
 
 class Int8Linear(nn.Module):
@@ -66,6 +75,14 @@ class Int8Linear(nn.Module):
         self.integers = integers.t()  # (in, out)
         self.scales = scales.flatten()  # (out,)
         self.bias = None if bias is None else bias.detach()
+
+    def cut(self, outputs: Tensor) -> Int8Linear:
+        """The layer of these (N,) outputs alone."""
+        part = copy.copy(self)
+        part.integers = self.integers.t()[outputs].t()
+        part.scales = self.scales[outputs]
+        part.bias = None if self.bias is None else self.bias[outputs]
+        return part
 
 
 def narrow_linear(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> HalfLinear | Int8Linear:

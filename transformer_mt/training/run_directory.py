@@ -27,7 +27,8 @@ from transformer_mt.recipe import differences, dump_recipe, load_recipe
 # Everything that a run writes, the lock apart.
 _RUN_FILES = re.compile(
     r"config\.yaml|(run|best|latest)\.json|metrics\.jsonl|train\.log|README\.md|"
-    r"tokenizer(\.src|\.tgt)?\.model|checkpoints|evaluation|samples|tensorboard|\.writing-.*"
+    r"tokenizer(\.src|\.tgt)?\.model|checkpoints|evaluation|samples|tensorboard|"
+    r"shortlist\.safetensors|\.writing-.*"
 )
 
 
