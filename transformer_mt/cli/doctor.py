@@ -169,6 +169,7 @@ def _checkpoints(run_dir: Path) -> Iterator[Finding]:
         saved_steps,
         verify,
     )
+    from transformer_mt.decoding.lexical_table import FILE
 
     def whole(folder: Path) -> str:
         verify(folder)
@@ -182,6 +183,16 @@ def _checkpoints(run_dir: Path) -> Iterator[Finding]:
         yield _checked("checkpoints", AVERAGED, lambda: whole(averaged))
     for which in ("latest", "best"):
         yield _checked("checkpoints", which, lambda which=which: find_checkpoint(run_dir, which).name)  # type: ignore[misc]
+    if (run_dir / FILE).exists():
+        yield _checked("checkpoints", "shortlist", lambda: _shortlist(run_dir / FILE))
+
+
+def _shortlist(path: Path) -> str:
+    from transformer_mt.decoding.lexical_table import read_table
+    from transformer_mt.text.tokenizer import load_tokenizers
+
+    read_table(path, load_tokenizers(path.parent))
+    return f"{path.name} has its sha256"
 
 
 def _recipe_and_data(run_dir: Path) -> Iterator[Finding]:

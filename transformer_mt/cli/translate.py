@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 HELP = "translate text with a trained run: one output line per input line"
 _CHUNK = 1024
+# Chunks that several workers sort together; the first output waits for all of them.
+_MOST_CHUNKS = 16
 # How long to wait for more piped lines before those that are there are translated.
 _LINGER = 0.02
 _Item = str | Exception | None
@@ -107,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     notes = _Notes()
     with tqdm(unit=" lines", disable=None, file=sys.stderr) as bar:
         # Every worker has a chunk's worth of lines: together they find more of like length.
-        size = _CHUNK * translator.num_workers
+        size = _CHUNK * min(translator.num_workers, _MOST_CHUNKS)
         chunks = _file_chunks(args.files, size) if args.files else _stdin_chunks()
         if args.output:
             write_lines(

@@ -53,9 +53,8 @@ def lexical_table(run: str | Path, checkpoint: str | int, tokenizers: Tokenizers
     folder = find_checkpoint(run, checkpoint)
     home = folder.parent.parent if folder.parent.name == "checkpoints" else folder
     path = home / FILE
-    fingerprints = [tokenizers.src.fingerprint, tokenizers.tgt.fingerprint]
     if path.exists():
-        return _read(path, fingerprints)
+        return read_table(path, tokenizers)
     from transformer_mt.data.prepare import prepare  # brings in pyarrow, once per run
 
     recipe = read_recipe(folder).model_copy(update={"run_dir": str(home)})
@@ -64,8 +63,7 @@ def lexical_table(run: str | Path, checkpoint: str | int, tokenizers: Tokenizers
         data = prepare(recipe)
     except DataError as error:
         raise DataError(f"{path}: has to be learned from the training data first, but: {error}") from None
-    found = [data.tokenizers.src.fingerprint, data.tokenizers.tgt.fingerprint]
-    if found != fingerprints:
+    if _tokenizers_key(data.tokenizers) != _tokenizers_key(tokenizers):
         raise DataError(
             f"{path}: has to be learned from the training data first, but {recipe.data.root} holds other "
             "text than the run was trained on; leave --shortlist out, or bring the old text back"
@@ -74,7 +72,14 @@ def lexical_table(run: str | Path, checkpoint: str | int, tokenizers: Tokenizers
     step = max(-(-int(products.sum()) // _MAX_PRODUCTS), 1)
     pairs = (data.train.ids(index) for index in range(0, len(data.train), step))
     table = learn(pairs, tokenizers.src.vocab_size, tokenizers.tgt.vocab_size)
-    _write(path, table, fingerprints)
+    try:
+        _write(path, table, _tokenizers_key(tokenizers))
+    except OSError as error:
+        print(
+            f"transformer-mt: warning: {path} cannot be written ({error.strerror or error}); it serves this "
+            "time and is learned again the next",
+            file=sys.stderr,
+        )
     return table
 
 
@@ -114,10 +119,14 @@ def learn(pairs: Iterable[Pair], src_vocab_size: int, tgt_vocab_size: int) -> Le
     return LexicalTable(best, np.argsort(-frequency, kind="stable").astype(np.int32))
 
 
-def _write(path: Path, table: LexicalTable, fingerprints: list[str]) -> None:
+def _tokenizers_key(tokenizers: Tokenizers) -> str:
+    return json.dumps([tokenizers.src.fingerprint, tokenizers.tgt.fingerprint])
+
+
+def _write(path: Path, table: LexicalTable, learned_for: str) -> None:
     """As a whole, under another name first: several commands may do so at once."""
     tensors = {"best": table.best, "by_frequency": table.by_frequency}
-    about = {"tokenizers": json.dumps(fingerprints), "sha256": _digest(tensors)}
+    about = {"tokenizers": learned_for, "sha256": _digest(tensors, learned_for)}
     temporary = path.with_name(f".writing-{os.getpid()}-{path.name}")
     try:
         temporary.write_bytes(safetensors.numpy.save(tensors, metadata=about))
@@ -126,22 +135,34 @@ def _write(path: Path, table: LexicalTable, fingerprints: list[str]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _read(path: Path, fingerprints: list[str]) -> LexicalTable:
+def read_table(path: Path, tokenizers: Tokenizers) -> LexicalTable:
+    """The table of a file.
+
+    Raises:
+        CheckpointError: it is damaged, or was learned for other tokenizers.
+    """
     try:
         with safetensors.safe_open(path, framework="numpy") as stream:
             about = stream.metadata() or {}
             tensors = {name: stream.get_tensor(name) for name in ("best", "by_frequency")}
-        whole = about.get("sha256") == _digest(tensors)
+        learned_for = about.get("tokenizers", "")
+        whole = about.get("sha256") == _digest(tensors, learned_for)
     except (OSError, safetensors.SafetensorError):
         whole = False
     if not whole:
         raise CheckpointError(f"{path}: is damaged or something else; delete it, and it is learned again")
-    if json.loads(about["tokenizers"]) != fingerprints:
+    if learned_for != _tokenizers_key(tokenizers):
         raise CheckpointError(
             f"{path}: was learned for another tokenizer; delete it, and it is learned again"
         )
     return LexicalTable(tensors["best"], tensors["by_frequency"])
 
 
-def _digest(tensors: dict[str, Ids]) -> str:
-    return hashlib.sha256(b"".join(tensors[name].tobytes() for name in sorted(tensors))).hexdigest()
+def _digest(tensors: dict[str, Ids], learned_for: str) -> str:
+    """sha256 of all that a file holds: names, shapes, dtypes and contents, and for whom it was made."""
+    digest = hashlib.sha256(learned_for.encode("utf-8"))
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tensor.shape} ".encode())
+        digest.update(tensor.tobytes())
+    return digest.hexdigest()

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.lexical_table import LexicalTable
+if TYPE_CHECKING:
+    from transformer_mt.decoding.lexical_table import LexicalTable
 
 FREQUENT = 200
 """Most frequent target tokens, in every shortlist."""

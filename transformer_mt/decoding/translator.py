@@ -106,25 +106,26 @@ class Translator:
         *,
         workers: int | None = 1,
         shortlist: Shortlist | None = None,
+        follow: bool = True,
     ) -> None:
         """Take models that are in memory.
 
         Args:
-            models: fp32, on `device`. In another precision twins of them multiply, and each call of
-                `translate` takes up what the weights have become.
+            models: fp32, on `device`. In another precision twins of them multiply.
             tokenizers: of all models.
             decoding: how to search.
             device: where to compute.
             workers: processes that share the batches of a call; None is one per thread of a CPU. They start
                 at the first call that has several batches, and from then on keep the weights of that moment.
             shortlist: which target tokens may come in a translation; None is all.
+            follow: each call of `translate` takes up what the weights have become; False: they never change.
         """
         self.device = torch.device(device)
         self.tokenizers = tokenizers
         self.decoding = decoding
         dtype = _dtype(decoding, self.device)
         self.models = [_with_products(model, dtype) for model in models]
-        self._originals = list(models)
+        self._originals = list(models) if follow else []
         self._rough_output = _rough_output(self.models, dtype)
         self._stepper = Stepper(
             self.models,
@@ -190,6 +191,7 @@ class Translator:
             target,
             workers=workers,
             shortlist=_shortlist(run, checkpoint, first.tokenizers, shortlist, target) if shortlist else None,
+            follow=False,
         )
 
     def translate(self, lines: Sequence[str], first_line: int = 1) -> list[Translation]:
@@ -239,6 +241,8 @@ class Translator:
         ]
 
     def _take_up_weights(self) -> None:
+        if not self._originals:
+            return
         for original, model in zip(self._originals, self.models, strict=True):
             if model is not original and isinstance(original, nn.Module) and isinstance(model, nn.Module):
                 take_up_weights(model, original)

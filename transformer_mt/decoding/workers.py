@@ -23,6 +23,7 @@ from transformer_mt.errors import ConfigError, DataError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
+_MOST = 256
 
 
 def pick_workers(wanted: int | None, device: torch.device) -> int:
@@ -38,8 +39,8 @@ def pick_workers(wanted: int | None, device: torch.device) -> int:
     obstacle = _obstacle(device)
     if wanted is None:
         return 1 if obstacle else torch.get_num_threads()
-    if wanted < 1:
-        raise ConfigError(f"--workers {wanted}: must be 1 or more")
+    if not 1 <= wanted <= _MOST:
+        raise ConfigError(f"--workers {wanted}: must be from 1 to {_MOST}")
     if wanted > 1 and obstacle:
         raise ConfigError(f"--workers {wanted}: there can be but one worker {obstacle}; leave the flag out")
     return wanted

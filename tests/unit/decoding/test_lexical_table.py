@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from random_run import made_up_lines, random_run
 
 from transformer_mt.checkpoint import load_run
@@ -106,13 +108,30 @@ def test_a_table_is_learned_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(CheckpointError, match="shortlist.safetensors: was learned for another tokenizer"):
         lexical_table(run, "best", stranger)
     whole = path.read_bytes()
-    for damaged in (whole[:-9], whole[:-9] + b"\x01" + whole[-8:], b"", b"something else"):
+    for_nobody = safetensors.numpy.save({"best": table.best, "by_frequency": table.by_frequency})
+    for damaged in (whole[:-9], whole[:-9] + b"\x01" + whole[-8:], b"", b"something else", for_nobody):
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError, match="is damaged or something else; delete it, and it is learn"):
             lexical_table(run, "best", tokenizers)
     path.unlink()
     with pytest.raises(DataError, match="has to be learned from the training data first, but: .*train"):
         lexical_table(run, "best", tokenizers)
+
+
+def test_a_table_that_cannot_be_kept_serves_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pins a run directory that must not be written to and so cannot be translated with."""
+    run, tokenizers = _run(tmp_path / "runs")
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(module, "_write", refused)
+    table = lexical_table(run, "best", tokenizers)
+    assert (table.best >= 4).any()
+    assert "cannot be written (Read-only file system); it serves this time" in capsys.readouterr().err
+    assert not (run / FILE).exists()
 
 
 def test_training_text_that_has_changed_is_not_learned_from(tmp_path: Path) -> None:

@@ -132,8 +132,10 @@ def test_how_many_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pick_workers(None, cpu) == 5
     assert pick_workers(3, cpu) == 3
     assert pick_workers(None, gpu) == pick_workers(1, gpu) == 1
-    with pytest.raises(ConfigError, match="--workers 0: must be 1 or more"):
+    with pytest.raises(ConfigError, match="--workers 0: must be from 1 to 256"):
         pick_workers(0, cpu)
+    with pytest.raises(ConfigError, match="--workers 257: must be from 1 to 256"):
+        pick_workers(257, cpu)
     with pytest.raises(ConfigError, match="--workers 2: there can be but one worker on cuda; leave"):
         pick_workers(2, gpu)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
