@@ -25,6 +25,7 @@ from transformer_mt.data.batch import Batch
 from transformer_mt.decoding.beam_search import beam_search
 from transformer_mt.decoding.stepper import Stepper
 from transformer_mt.model.masks import padding_mask
+from transformer_mt.model.narrow_linear import narrow_linear, with_narrow_products
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from transformer_mt.training.step import Updater
@@ -152,31 +153,39 @@ def decode(setting: Setting) -> None:
     sources = sorted(corpus.src["test2016"], key=len)[: 8 if setting.quick else 512]
     model = make_model("toy" if setting.quick else "base", vocab_size, dropout=0.0)
     model.to(setting.device).eval()
+    forced = 3 if setting.quick else 15
     for precision in ("fp32", "bf16"):
-        if precision == "bf16":
-            model.to(torch.bfloat16)
+        stepper = make_stepper(model, precision, min_length=forced)
         for batch_size in (64, 256):
-            forced = 3 if setting.quick else 15
 
-            def work(batch_size: int = batch_size, forced: int = forced) -> None:
-                translate(setting, model, sources, batch_size, forced=forced)
+            def work(stepper: Stepper = stepper, batch_size: int = batch_size) -> None:
+                translate(setting, stepper, sources, batch_size, forced=forced)
 
             setting.seconds(work)
             rate = len(sources) / setting.seconds(work)
             setting.report(**{f"{precision}, batch {batch_size}": {"sentences_per_second": rate}})
 
 
-def translate(
-    setting: Setting, model: Transformer, sources: Rows, batch_size: int, forced: int | None = None
-) -> list[list[int]]:
-    """Beam 5, length penalty 1; with `forced` every translation has that many tokens, else as by default."""
-    stepper = Stepper(
+def make_stepper(model: Transformer, precision: str, min_length: int = 1) -> Stepper:
+    """What `translate` decodes with in fp32 or bf16; what the weights become later, bf16 does not see."""
+    rough_output = None
+    if precision == "bf16":
+        model = with_narrow_products(model, torch.bfloat16, model.output_weight)
+        rough_output = narrow_linear(model.output_weight, None, torch.bfloat16)
+    return Stepper(
         [model],
         bos_id=BOS_ID,
         eos_id=EOS_ID,
         banned=(PAD_ID, UNK_ID, BOS_ID),
-        min_length=forced or 1,
+        min_length=min_length,
+        rough_output=rough_output,
     )
+
+
+def translate(
+    setting: Setting, stepper: Stepper, sources: Rows, batch_size: int, forced: int | None = None
+) -> list[list[int]]:
+    """Beam 5, length penalty 1; translations end at `forced` tokens, or else at the default limit."""
     order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
     results: list[list[int]] = [[] for _ in sources]
     for start in range(0, len(order), batch_size):
@@ -259,19 +268,13 @@ def _translations(setting: Setting, model: Transformer, corpus: Corpus) -> None:
     sources = corpus.src["test2016"][: 10 if setting.quick else None]
     by_lane: dict[str, list[list[int]]] = {}
     for precision in ("fp32", "bf16"):
-        lane_model = model
-        if precision == "bf16":
-            lane_model = make_model(
-                "toy" if setting.quick else "small", corpus.tokenizer.vocab_size, dropout=0.0
-            )
-            lane_model.load_state_dict(model.state_dict())
-            lane_model.to(setting.device).to(torch.bfloat16).eval()
+        stepper = make_stepper(model, precision)
         for batch_size in (64, 256):
             name = f"{precision}, batch {batch_size}"
-            translate(setting, lane_model, random.Random(1).sample(sources, min(len(sources), 64)), 64)
+            translate(setting, stepper, random.Random(1).sample(sources, min(len(sources), 64)), 64)
             setting.wait()
             started = time.perf_counter()
-            by_lane[name] = translate(setting, lane_model, sources, batch_size)
+            by_lane[name] = translate(setting, stepper, sources, batch_size)
             seconds = time.perf_counter() - started
             same = sum(a == b for a, b in zip(by_lane[name], by_lane["fp32, batch 64"], strict=True))
             facts = {"sentences_per_second": len(sources) / seconds, "same_as_first": same / len(sources)}
