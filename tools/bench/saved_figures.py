@@ -36,7 +36,9 @@ def look_up(measurement: Measurement, machine: dict[str, Any], path: Path = PATH
             continue
         here = same_machine(entry["machine"], machine)
         if best is None or (here and not best.here):
-            source = f"{entry['machine']['processor']}, {entry['machine']['cores']} cores, {entry['when']}"
+            where = entry["machine"]
+            size = f"{where['cores']} cores, {where['threads']} threads"
+            source = f"{where['processor']}, {size}, {entry['when']}"
             best = Figure(figure["value"], source, here)
     return best
 
