@@ -55,5 +55,5 @@ def test_every_part_runs(tmp_path: Path) -> None:
 def test_missing_text_is_named(tmp_path: Path) -> None:
     """Pins a traceback where a folder holds no text."""
     made = run("--make-ids", tmp_path / "ids.npz", tmp_path)
-    assert made.returncode != 0
+    assert made.returncode == 3
     assert "train.de: no such file, nor .xz or .gz; name the folder of the text" in made.stderr

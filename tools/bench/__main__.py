@@ -21,11 +21,12 @@ from tools.bench.report import Outcome, as_json, outcome, table
 from tools.bench.rows import FULL, FULL_PAIRS, QUICK, QUICK_PAIRS, choose
 from tools.bench.task import Measurement
 from tools.bench.workspace import ROOT, build, find_corpus
+from tools.command_line import Parser, count, one_line_errors, writable
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The words of the command."""
-    words = argparse.ArgumentParser(
+    words = Parser(
         prog="tools/benchmark",
         allow_abbrev=False,
         description="This package against its peers, by turns on this machine: a table of ratios, and JSON.",
@@ -33,9 +34,9 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--list", action="store_true", help="name the rows, measure nothing")
     words.add_argument("--only", action="append", default=[], metavar="ROW", help="this row; repeatable")
     words.add_argument("--quick", action="store_true", help="short windows: under ten minutes on two cores")
-    words.add_argument("--pairs", type=_count, metavar="N", help="runs of each side (default: 3, quick: 2)")
+    words.add_argument("--pairs", type=count, metavar="N", help="runs of each side (default: 3, quick: 2)")
     words.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    words.add_argument("--threads", type=_count, metavar="N", help="of ours and peers (default: all cores)")
+    words.add_argument("--threads", type=count, metavar="N", help="of ours and peers (default: all cores)")
     words.add_argument(
         "--data",
         metavar="FOLDER",
@@ -50,17 +51,18 @@ def parser() -> argparse.ArgumentParser:
     return words
 
 
-def _count(text: str) -> int:
-    """A whole number from 1 on; argparse makes an error of a ValueError."""
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command. Returns 0, or 1 where a measurement of ours failed."""
-    args = parser().parse_args(arguments)
+    """Run the command. Returns 0, or 1 where a measurement of ours failed.
+
+    Raises:
+        SystemExit: with 2 for the command line, 3 for text.
+    """
+    words = parser()
+    with one_line_errors(words.prog):
+        return _run(words.parse_args(arguments))
+
+
+def _run(args: argparse.Namespace) -> int:
     rows = choose(args.only)
     if args.list:
         print("\n".join(f"{row.name:24}  {row.what}" for row in rows))
@@ -68,9 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # As an exception it also ends the child that is at work.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     started = time.perf_counter()
+    runs = ROOT / "runs" / "benchmark"
+    path = writable(Path(args.json) if args.json else runs / "result.json", "--json")
+    _refuse_unknown(args.device)
     corpus = find_corpus(args.data)
     machine = machine_facts(args.device, args.threads)
-    runs = ROOT / "runs" / "benchmark"
     setting = Setting(
         folder=str(build(corpus, runs, {row.ours.size for row in rows if row.ours.size})),
         device=args.device,
@@ -87,7 +91,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "pairs": pairs,
         "effort": asdict(setting.effort),
     }
-    path = Path(args.json) if args.json else runs / "result.json"
     results: dict[Measurement, Measured] = {}
     outcomes: list[Outcome] = []
     say = partial(print, file=sys.stderr, flush=True)
@@ -105,6 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"text: {facts['text']}; pairs of runs: {pairs}; {facts['seconds'] / 60:.1f} minutes")
     print(table(outcomes))
     return 1 if any(result.failure for one, result in results.items() if one.system == "ours") else 0
+
+
+def _refuse_unknown(device: str) -> None:
+    from transformer_mt.runtime.device import pick_device  # brings in torch, which --list does without
+
+    pick_device(device)
 
 
 def _versions(results: Mapping[Measurement, Measured]) -> dict[str, str]:

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.errors import ConfigError
+
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
 
 
@@ -32,8 +34,9 @@ def machine_facts(device: str, threads: int | None) -> dict[str, Any]:
 
 
 def same_machine(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether figures of both may be set against each other."""
-    return all(one.get(fact) == other.get(fact) for fact in ("processor", "cores", "flags", "device"))
+    """Whether figures of both, threads and all, may be set against each other."""
+    facts = ("processor", "cores", "flags", "threads", "device")
+    return all(one.get(fact) == other.get(fact) for fact in facts)
 
 
 def one_line(facts: dict[str, Any]) -> str:
@@ -47,7 +50,7 @@ def installed(python: str, environment: dict[str, str]) -> dict[str, str]:
     """Package -> version in another Python, of those that the peers need; missing ones are left out.
 
     Raises:
-        SystemExit: it is not a Python that can run the peers.
+        ConfigError: it is not a Python that can run the peers.
     """
     names = ("torch", "transformers", "accelerate", "ctranslate2", "sentencepiece", "numpy")
     program = (
@@ -61,8 +64,8 @@ def installed(python: str, environment: dict[str, str]) -> dict[str, str]:
             [python, "-P", "-c", program], env=environment, capture_output=True, encoding="utf-8", check=True
         )
     except (OSError, subprocess.CalledProcessError):
-        raise SystemExit(
-            f"tools/benchmark: --peer-python {python}: is not a Python of version 3.11 or newer; "
+        raise ConfigError(
+            f"--peer-python {python}: is not a Python of version 3.11 or newer; "
             "name the one that the peers are installed for"
         ) from None
     return dict(line.split() for line in done.stdout.splitlines())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.bench.task import Effort, Measurement
+from transformer_mt.errors import ConfigError
 
 QUICK = Effort(
     warm_seconds=3.0,
@@ -126,10 +127,10 @@ def choose(names: list[str]) -> list[Row]:
     """The rows of these names, all where none is named.
 
     Raises:
-        SystemExit: no such row.
+        ConfigError: no such row.
     """
     known = {row.name: row for row in ROWS}
     for name in names:
         if name not in known:
-            raise SystemExit(f"tools/benchmark: --only {name}: no such row; --list shows them")
+            raise ConfigError(f"--only {name}: no such row; --list shows them")
     return [known[name] for name in names] if names else list(ROWS)

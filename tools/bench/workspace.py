@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tools.bench import exported
 from tools.bench.task import DROPOUT, LABEL_SMOOTHING, MAX_TOKENS, SIZES
+from transformer_mt.errors import DataError
 
 if TYPE_CHECKING:
     from transformer_mt.config import Recipe
@@ -43,14 +44,14 @@ def find_corpus(folder: str | None) -> Corpus:
     """The text of a folder, or Multi30k beside the clone, or the bundled corpus with a note that it is that.
 
     Raises:
-        SystemExit: a named folder lacks a file.
+        DataError: a named folder lacks a file.
     """
     if folder is not None or _MULTI30K.is_dir():
         place = Path(folder).resolve() if folder is not None else _MULTI30K
         for name in ("train.de", "train.en", "test2016.de", "test2016.en"):
             if not any((place / (name + packing)).is_file() for packing in _PACKINGS):
-                raise SystemExit(
-                    f"tools/benchmark: {place}: has no {name} (plain, .xz or .gz); name another --data, "
+                raise DataError(
+                    f"{place}: has no {name} (plain, .xz or .gz); name another --data, "
                     "or leave it out to use the bundled corpus"
                 )
         return Corpus(place, "de", "en", "train", "test2016", 8000)

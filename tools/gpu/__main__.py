@@ -18,6 +18,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from tools.command_line import Parser, count, one_line_errors, writable
+
 PARTS = {
     "machine": 40.0,
     "kernels": 40.0,
@@ -38,11 +40,21 @@ _NEEDED = ("torch", "numpy", "sentencepiece")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0, 1 where a part failed, 2 where nothing could be run."""
-    words = argparse.ArgumentParser(prog="tools/gpu_check", allow_abbrev=False)
+    """Returns 0, 1 where a part failed, 2 where nothing could be run.
+
+    Raises:
+        SystemExit: with 2 for the command line, 3 for text and ids.
+    """
+    words = Parser(prog="tools/gpu_check", allow_abbrev=False)
     words.add_argument("--make-ids", nargs=2, metavar=("FILE", "FOLDER"), help="write the file of ids, stop")
-    words.add_argument("--languages", default="de-en", help="source-target of --make-ids (default: de-en)")
-    words.add_argument("--vocab-size", type=int, default=8000, help="of --make-ids (default: 8000)")
+    words.add_argument(
+        "--languages",
+        type=_languages,
+        default=("de", "en"),
+        metavar="SRC-TGT",
+        help="of --make-ids (default: de-en)",
+    )
+    words.add_argument("--vocab-size", type=count, default=8000, help="of --make-ids (default: 8000)")
     words.add_argument("--ids", help="the file of ids; without it `train` and `decode` are left out")
     words.add_argument("--only", action="append", choices=PARTS, help="this part; repeatable")
     words.add_argument("--device", default="cuda", help="cuda or cpu (default: cuda)")
@@ -54,15 +66,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing:
         print(f"tools/gpu_check: this Python lacks {', '.join(missing)}: {sys.executable}", file=sys.stderr)
         return 2
-    if args.make_ids:
-        from tools.gpu.ids import make_ids
+    with one_line_errors(words.prog):
+        return _make_ids(args) if args.make_ids else _check(args)
 
-        src_lang, tgt_lang = args.languages.split("-")
-        make_ids(Path(args.make_ids[0]), Path(args.make_ids[1]), src_lang, tgt_lang, args.vocab_size)
-        return 0
+
+def _languages(text: str) -> tuple[str, str]:
+    src_lang, _, tgt_lang = text.partition("-")
+    if not src_lang or not tgt_lang or "-" in tgt_lang:
+        raise argparse.ArgumentTypeError(f"{text}: must be two languages and a hyphen, such as de-en")
+    return src_lang, tgt_lang
+
+
+def _make_ids(args: argparse.Namespace) -> int:
+    from tools.gpu.ids import make_ids
+
+    path = writable(Path(args.make_ids[0]), "--make-ids")
+    make_ids(path, Path(args.make_ids[1]), *args.languages, args.vocab_size)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    writable(Path(args.json), "--json")
     parts = [name for name in PARTS if not args.only or name in args.only]
     if args.ids is None:
         parts = [name for name in parts if name not in ("train", "decode")]
+    else:
+        from tools.gpu.ids import load_ids
+
+        load_ids(Path(args.ids))  # a wrong file must not show after minutes of a card's time
     results = Run(args).all(parts)
     print(table(results))
     return int(any("error" in result for result in results.values()))

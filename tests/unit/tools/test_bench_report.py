@@ -22,12 +22,13 @@ from tools.bench.report import as_json, outcome, table
 from tools.bench.rows import ROWS, Row, choose
 from tools.bench.saved_figures import Figure
 from tools.bench.task import Measurement
+from transformer_mt.errors import ConfigError
 
 OURS = Measurement("ours", "train", "S", "fp32")
 PLAIN = Measurement("plain", "train", "S", "fp32")
 MARIAN = Measurement("transformers", "train", "S", "fp32")
 ROW = Row("train-S-fp32", "training", "target tokens/s", OURS, (PLAIN, MARIAN), 1.4, 1.8)
-MACHINE = {"processor": "Abacus 7", "cores": 2, "flags": ["beads"], "device": "cpu"}
+MACHINE = {"processor": "Abacus 7", "cores": 2, "flags": ["beads"], "threads": 2, "device": "cpu"}
 
 
 def no_figure(measurement: Measurement) -> Figure | None:
@@ -200,6 +201,21 @@ def test_figures_are_saved_and_found_by_machine(tmp_path: Path) -> None:
     assert saved_figures.look_up(OURS, MACHINE, path) is None
 
 
+def test_figures_of_other_threads_prove_nothing(tmp_path: Path) -> None:
+    """Pins that two threads are never set against one as a claim, nor overwritten by what one did."""
+    path = tmp_path / "figures.json"
+    one_thread = {**MACHINE, "threads": 1}
+    saved_figures.save({PLAIN: measured(20.0)}, MACHINE, path)
+    found = outcome(ROW, {OURS: measured(60.0)}, lambda peer: saved_figures.look_up(peer, one_thread, path))
+    assert (found.ratios, found.verdict) == ([3.0], "no claim")
+    assert "peer saved: Abacus 7, 2 cores, 2 threads, " in found.note
+    saved_figures.save({PLAIN: measured(12.0)}, one_thread, path)
+    for machine, value in ((MACHINE, 20.0), (one_thread, 12.0)):
+        figure = saved_figures.look_up(PLAIN, machine, path)
+        assert figure is not None
+        assert (figure.value, figure.here) == (value, True)
+
+
 def test_every_peer_that_may_be_missing_has_a_saved_figure() -> None:
     """Pins that no row is empty on a machine without peers."""
     peers = [peer for row in ROWS for peer in row.peers if peer.system in NEEDS]
@@ -212,5 +228,5 @@ def test_rows_are_chosen_by_name() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
     assert [row.name for row in choose(["prepare", "memory-B"])] == ["prepare", "memory-B"]
     assert choose([]) == list(ROWS)
-    with pytest.raises(SystemExit, match="--only memory-C: no such row; --list shows them"):
+    with pytest.raises(ConfigError, match="--only memory-C: no such row; --list shows them"):
         choose(["memory-C"])

@@ -18,6 +18,8 @@ from tools.bench import exported, machine, meter, workspace
 from tools.bench.measure import MeasurementFailed, Setting
 from tools.bench.rows import ROWS
 from tools.bench.task import Effort, Job, Measurement
+from tools.command_line import one_line_errors, writable
+from transformer_mt.errors import ConfigError, DataError
 
 TINY = Effort(
     warm_seconds=0.01,
@@ -44,6 +46,13 @@ def peers(tmp_path: Path) -> str:
     script.write_text(FAKE_PEERS.format(python=sys.executable), encoding="utf-8")
     script.chmod(0o755)
     return str(script)
+
+
+@pytest.fixture
+def nothing_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that gets as far as its workspace breaks there."""
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "build", None)
 
 
 def test_end_to_end(
@@ -116,14 +125,78 @@ def test_counts_start_at_one(flag: str, capsys: pytest.CaptureFixture[str]) -> N
     """Pins that nothing is divided by no runs at all."""
     with pytest.raises(SystemExit, match="2"):
         command.main([flag, "0"])
-    assert f"argument {flag}: invalid" in capsys.readouterr().err
+    assert f"argument {flag}: 0: must be a whole number from 1 on; see" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--only", "nope"], 2, "--only nope: no such row; --list shows them"),
+        (["--data", "/nowhere"], 3, "/nowhere: has no train.de (plain, .xz or .gz); name another --data"),
+        (["--device", "foo"], 2, "--device foo: no such device; use cpu, cuda or cuda:N"),
+        (["--json", "/dev/null/result.json"], 2, "--json /dev/null/result.json: cannot be written: Not a"),
+        (["--peers"], 2, "unrecognized arguments: --peers; see tools/benchmark --help"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_is_built")
+def test_bad_arguments_are_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], code: int, message: str
+) -> None:
+    """Pins what ended in a traceback, or came to light after the first contest."""
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    err = capsys.readouterr().err
+    assert ended.value.code == code
+    assert err.startswith("tools/benchmark: error: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["attention_table", "foo"], 2, "argument device: invalid choice: 'foo'"),
+        (["attention_table", "cpu", "abc"], 2, "argument threads: abc: must be a whole number from 1 on"),
+        (["profile_step", "nowhere.yaml"], 2, "nowhere.yaml: no such recipe; name a YAML file"),
+        (["profile_step", "{}"], 3, "one.de: no such file, nor with .gz, .xz; check data.root"),
+    ],
+)
+def test_bad_arguments_of_the_small_tools(tmp_path: Path, words: list[str], code: int, message: str) -> None:
+    """Pins one line and the error's own exit code, where there were tracebacks and 1."""
+    recipe = tmp_path / "recipe.yaml"
+    files = {"root": str(tmp_path), "train": "one", "valid": "one", "src_lang": "de", "tgt_lang": "en"}
+    recipe.write_text(json.dumps({"run_dir": str(tmp_path / "run"), "data": files}), encoding="utf-8")
+    tool, *rest = (word.format(recipe) for word in words)
+    done = subprocess.run(
+        [REPOSITORY / "tools" / tool, *rest], cwd="/", capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"tools/{tool}: error: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_checked_file_is_left_as_it_was(tmp_path: Path) -> None:
+    """Pins that the check before a measurement costs no earlier result, and leaves no empty one."""
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text("{}", encoding="utf-8")
+    assert writable(earlier, "--json").read_text(encoding="utf-8") == "{}"
+    assert not writable(tmp_path / "new" / "result.json", "--json").exists()
+
+
+def test_a_refused_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Pins the line and the code of errors of the system."""
+    with pytest.raises(SystemExit, match="3"), one_line_errors("tools/some"):
+        Path("/nowhere/file").read_bytes()
+    said = "tools/some: error: /nowhere/file: No such file or directory; check the path, the permissions"
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
     """Pins what --data must hold, packed or not, and that the bundled corpus says what it is."""
     for name in ("train.de.xz", "train.en", "test2016.de"):
         (tmp_path / name).touch()
-    with pytest.raises(SystemExit, match=r"has no test2016\.en \(plain, \.xz or \.gz\); name another --data"):
+    with pytest.raises(DataError, match=r"has no test2016\.en \(plain, \.xz or \.gz\); name another --data"):
         workspace.find_corpus(str(tmp_path))
     (tmp_path / "test2016.en.gz").touch()
     assert workspace.find_corpus(str(tmp_path)).folder == tmp_path
@@ -139,7 +212,7 @@ def test_without_real_text_the_bundled_corpus_says_so(monkeypatch: pytest.Monkey
 
 def test_a_peer_python_that_is_none_is_refused() -> None:
     """Pins the message for a wrong path."""
-    with pytest.raises(SystemExit, match="--peer-python /nowhere: is not a Python of version 3.11"):
+    with pytest.raises(ConfigError, match="--peer-python /nowhere: is not a Python of version 3.11"):
         machine.installed("/nowhere", {})
 
 
@@ -219,7 +292,8 @@ def test_the_processor_is_read_from_the_first_core() -> None:
     assert machine._processor(cpuinfo) == ("Abacus 7", ["avx2", "amx_bf16"])
     facts = machine.machine_facts("cpu", 3)
     assert (facts["threads"], facts["device"]) == (3, "cpu")
-    assert machine.same_machine(facts, {**facts, "threads": 1})
+    assert machine.same_machine(facts, {**facts, "memory_gib": 1})
+    assert not machine.same_machine(facts, {**facts, "threads": 1})
     assert not machine.same_machine(facts, {**facts, "flags": ["beads"]})
     assert "(no vector flags known), 3 threads" in machine.one_line({**facts, "flags": []})
 
