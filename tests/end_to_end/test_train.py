@@ -279,9 +279,9 @@ def test_auto_precision_is_decided_once(copy_task, monkeypatch):
     from transformer_mt.runtime import device
 
     recipe = copy_task({"precision: fp32": "precision: auto"})
-    monkeypatch.setattr(device, "_cpu_multiplies_bf16", lambda: False)
+    monkeypatch.setattr(device, "bf16_features", list)
     assert main(["train", str(recipe), "training.max_steps=10"]) == 0
-    monkeypatch.setattr(device, "_cpu_multiplies_bf16", lambda: True)
+    monkeypatch.setattr(device, "bf16_features", lambda: ["amx_bf16"])
     assert main(["train", str(recipe), "training.max_steps=11"]) == 0
     assert ckpt.load_run(recipe.parent / "run", "latest").recipe.training.precision == "fp32"
 
@@ -344,7 +344,7 @@ def test_divergence_is_caught_with_its_exit_code(copy_task, capsys, monkeypatch)
     recipe = copy_task()
     assert main(["train", str(recipe), "training.max_steps=10"]) == 0
 
-    def broken(hidden, *rest):
+    def broken(hidden, *rest, padded):
         loss = hidden.sum() * float("nan")
         return loss, loss.detach()
 
