@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from random_run import VOCAB, made_up_lines, random_run
+from random_run import VOCAB, made_up_lines
 
-from transformer_mt.checkpoint import LoadedRun, load_run
+from transformer_mt.checkpoint import LoadedRun
 from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding import shortlist as module
 from transformer_mt.decoding.lexical_table import LINKS, LexicalTable
@@ -82,16 +82,6 @@ def test_long_sentences_use_all_tokens() -> None:
     shortlist = _shortlist(5, vocab_size=71)
     assert shortlist.choose(torch.full((2, 7), 9)) is not None
     assert shortlist.choose(torch.full((2, 8), 9)) is None
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return random_run(tmp_path_factory.mktemp("runs") / "one")
-
-
-@pytest.fixture
-def loaded(run: Path) -> LoadedRun:
-    return load_run(run)
 
 
 def _translator(loaded: LoadedRun, *, models: int = 1, workers: int = 1, **options: object) -> Translator:

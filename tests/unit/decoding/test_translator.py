@@ -10,23 +10,13 @@ import torch
 from random_run import made_up_lines, random_run
 from torch import Tensor
 
-from transformer_mt.checkpoint import LoadedRun, load_run
+from transformer_mt.checkpoint import LoadedRun
 from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import CheckpointError, ConfigError, DataError
 from transformer_mt.model.protocol import EncoderOutput
 from transformer_mt.runtime.device import int8_features
 from transformer_mt.text.lines import is_blank
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return random_run(tmp_path_factory.mktemp("runs") / "one")
-
-
-@pytest.fixture
-def loaded(run: Path) -> LoadedRun:
-    return load_run(run)
 
 
 def _translator(loaded: LoadedRun, **options: object) -> Translator:

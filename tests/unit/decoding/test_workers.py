@@ -12,25 +12,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from random_run import made_up_lines, random_run
+from random_run import made_up_lines
 
-from transformer_mt.checkpoint import LoadedRun, load_run
+from transformer_mt.checkpoint import LoadedRun
 from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.decoding.workers import Workers, pick_workers
 from transformer_mt.errors import CheckpointError, ConfigError, DataError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked under Linux only")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return random_run(tmp_path_factory.mktemp("runs") / "one")
-
-
-@pytest.fixture
-def loaded(run: Path) -> LoadedRun:
-    return load_run(run)
 
 
 def _gone(process: int) -> bool:
