@@ -1,7 +1,8 @@
 """What a comparison of systems consists of: the numbers, examples and facts behind table, JSON file and page.
 
-Plain frozen data without arithmetic: str, int, float, bool, None and tuples of them, no infinity and no NaN, so that
-JSON holds all of it. Knows neither how the numbers are made (`compare`) nor how they are shown (`table`, `report`).
+Plain frozen data without arithmetic: str, int, float, bool, None and tuples of them, no infinity and no NaN,
+so that JSON holds all of it. Knows neither how the numbers are made (`compare`) nor how they are shown (`table`,
+`report`).
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class MetricResult:
         interval_mean: mean of the bootstrap resamples of the first seed; None where there are too few lines.
         interval: half the width of their central 95%.
         signature: how sacreBLEU computed it; "" for an outside metric.
-        p_bootstrap: paired bootstrap p-value against the first system, first seeds; None for that system itself.
+        p_bootstrap: paired bootstrap p-value against the first system, first seeds; None for that system.
         p_randomisation: the same by paired approximate randomisation.
     """
 
@@ -121,7 +122,7 @@ class SystemResult:
     Attributes:
         name: of the system.
         scores: one for each metric.
-        nats_per_char: -log probability of the references per character of them, mean over seeds; None for text.
+        nats_per_char: -log probability of a reference per character, mean over seeds; None for text.
         length_ratio: length of the translations over that of the references, in BLEU's tokens.
         empty: translations without a visible character although the reference has one.
         copied: translations that equal the source although the reference does not; None without sources.
@@ -205,7 +206,7 @@ class TestSet:
         sentences: how many lines.
         note: what a reader should know before believing the numbers; "" for nothing.
         results: one for each system, in their order.
-        length_of: what the lengths of `by_length` are: "source words", "source characters", "reference words"…
+        length_of: what the lengths of `by_length` are, such as "source words" or "reference characters".
         by_length: BLEU by length, shortest first; empty lengths are left out.
         rarity_of: what the frequencies of `by_rarity` are, or why there are none.
         by_rarity: BLEU by the training frequency of the rarest word of the reference, rarest first.
