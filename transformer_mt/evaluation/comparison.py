@@ -1,8 +1,8 @@
 """What a comparison of systems consists of: the numbers, examples and facts behind table, JSON file and page.
 
 Plain frozen data without arithmetic: str, int, float, bool, None and tuples of them, no infinity and no NaN,
-so that JSON holds all of it. Knows neither how the numbers are made (`compare`) nor how they are shown (`table`,
-`report`).
+so that JSON holds all of it. Knows neither how the numbers are made (`compare`) nor how they are shown
+(`table`, `report`).
 """
 
 from __future__ import annotations
