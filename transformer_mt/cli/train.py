@@ -290,7 +290,7 @@ def _pictures(
     import torch
 
     from transformer_mt.data.batch import make_batch
-    from transformer_mt.training.pictures import attention_figure
+    from transformer_mt.pictures import attention_figure
 
     tokenizers = prepared.tokenizers
     count = min(_NUM_PICTURES, len(prepared.valid))
@@ -301,7 +301,9 @@ def _pictures(
         for number, (src_ids, tgt_ids) in enumerate(examples):
             batch = make_batch([(src_ids, tgt_ids)]).to(device)
             weights = model.cross_attention(batch.src_ids, batch.src_mask, batch.decoder_input_ids)[0]
-            figure = attention_figure(weights, tokenizers.src.pieces(src_ids), tokenizers.tgt.pieces(tgt_ids))
+            figure = attention_figure(
+                weights.float().cpu().numpy(), tokenizers.src.pieces(src_ids), tokenizers.tgt.pieces(tgt_ids)
+            )
             logbook.picture(f"attention/{number}", figure, step)
 
     return draw

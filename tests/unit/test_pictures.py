@@ -7,7 +7,7 @@ import warnings
 
 import torch
 
-from transformer_mt.training.pictures import attention_figure
+from transformer_mt.pictures import attention_figure
 
 S, T = 4, 3
 
@@ -15,7 +15,7 @@ S, T = 4, 3
 def test_rows_are_target_pieces() -> None:
     """Pins that source and target are not swapped, and that the weights are drawn unchanged."""
     weights = torch.rand(T, S).softmax(-1)
-    figure = attention_figure(weights, list("abcd"), list("xyz"))
+    figure = attention_figure(weights.numpy(), list("abcd"), list("xyz"))
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == list("abcd")
     assert [label.get_text() for label in axes.get_yticklabels()] == list("xyz")
@@ -25,7 +25,15 @@ def test_rows_are_target_pieces() -> None:
 
 def test_chinese_pieces_draw_no_warnings() -> None:
     """Pins that training on Chinese does not fill the log with one warning for each character."""
-    figure = attention_figure(torch.full((T, S), 0.25), ["▁我", "們", "।", "🙂"], ["▁we", "<0xE6>", "</s>"])
+    figure = attention_figure(
+        torch.full((T, S), 0.25).numpy(), ["▁我", "們", "।", "🙂"], ["▁we", "<0xE6>", "</s>"]
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.savefig(io.BytesIO(), format="png")
+
+
+def test_a_piece_is_no_formula() -> None:
+    """Pins that dollar signs, formulas to matplotlib, are drawn as they are instead of failing."""
+    figure = attention_figure(torch.full((1, 2), 0.5).numpy(), ["$\\frac$", "$a$"], ["$$_$"])
+    figure.savefig(io.BytesIO(), format="png")
