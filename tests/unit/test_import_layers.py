@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = "transformer_mt"
-FREE = {"config", "errors", "pictures", "recipe", "runtime"}
+FREE = {"config", "errors", "pictures", "recipe", "runtime", "yaml_file"}
 BELOW: dict[str, set[str]] = {
     "text": set(),
     "data": {"text"},
@@ -18,7 +18,8 @@ BELOW: dict[str, set[str]] = {
     "training": {"checkpoint", "data", "model", "text"},
     "decoding": {"checkpoint", "data", "model", "text"},
     "evaluation": {"checkpoint", "data", "model", "text"},
-    "cli": {"training", "decoding", "evaluation", "checkpoint", "data", "model", "text"},
+    "studies": {"training", "decoding", "evaluation", "checkpoint", "data", "model", "text"},
+    "cli": {"studies", "training", "decoding", "evaluation", "checkpoint", "data", "model", "text"},
     "__main__": {"cli"},
     "__init__": set(),
 }
@@ -111,6 +112,7 @@ def test_init_files_import_nothing(repository: Path) -> None:
         ("training/loss.py", "from transformer_mt.decoding import x", "training.loss imports decoding"),
         ("errors.py", "from transformer_mt.text import lines", "errors imports text"),
         ("helpers.py", "", "helpers stands in no layer"),
+        ("studies/study.py", "from transformer_mt.cli import train", "studies.study imports cli"),
         ("decoding/greedy.py", "import transformer_mt.cli", "decoding.greedy imports cli"),
         ("config.py", "from transformer_mt.errors import A", "circle: "),
     ],
@@ -118,7 +120,7 @@ def test_init_files_import_nothing(repository: Path) -> None:
 def test_a_planted_fault_is_found(tmp_path: Path, path: str, text: str, fault: str) -> None:
     """Pins that the checks above can fail, for each way of writing an import."""
     root = tmp_path / PACKAGE
-    for stage in ("text", "data", "model", "training", "decoding", "cli"):
+    for stage in ("text", "data", "model", "training", "decoding", "studies", "cli"):
         (root / stage).mkdir(parents=True)
         (root / stage / "__init__.py").write_bytes(b"")
     (root / "__init__.py").write_bytes(b"")
