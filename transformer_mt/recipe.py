@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from ruamel.yaml import YAML
 
 from transformer_mt.config import DecodingConfig, Recipe
 from transformer_mt.errors import ConfigError
-from transformer_mt.yaml_file import Problem, YamlFile, find_problems, parse_value, say_what_is_wrong
+from transformer_mt.yaml_file import Override, YamlFile, check, say_what_is_wrong
 
 # What may differ between a run and the recipe that continues it; data are compared by fingerprint.
 CHANGEABLE = frozenset(
@@ -40,19 +39,6 @@ CHANGEABLE = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Override:
-    """A value that is laid over a recipe."""
-
-    key: str
-    """Dotted."""
-    value: Any
-    where: str = "command line: "
-    """What stands before the key in a message about it."""
-    folder: str = "."
-    """What a relative `data.root` is relative to."""
-
-
 def load_recipe(path: str | Path, overrides: Sequence[str | Override] = ()) -> Recipe:
     """Read a recipe and lay overrides over it, those of the command line (`key=value`) or any others.
 
@@ -63,42 +49,14 @@ def load_recipe(path: str | Path, overrides: Sequence[str | Override] = ()) -> R
         ConfigError: every problem found, one `file:line:col: key: …` line each.
     """
     file = YamlFile(path, "recipe")
-    values = file.values()
+    recipe = check(file, Recipe, overrides)
     base = file.path.resolve().parent
-    problems: list[str] = []
-    laid: list[Override] = []
     for one in overrides:
-        try:
-            override = one if isinstance(one, Override) else parse_override(one)
-        except ConfigError as error:
-            problems.append(str(error))
-            continue
-        laid.append(override)
-        problem = _set(values, override.key.split("."), override.value)
-        if problem:
-            problems.append(f"{override.where}{override.key}: {problem}")
-        if override.key == "data.root":
-            base = Path(override.folder)
-    try:
-        recipe = Recipe.model_validate(values)
-    except ValidationError as error:
-        problems += [_describe(problem, file, laid) for problem in find_problems(error, Recipe)]
-    if problems:
-        raise ConfigError("\n".join(dict.fromkeys(problems)))
+        key, folder = (one.key, one.folder) if isinstance(one, Override) else (one.partition("=")[0], ".")
+        if key == "data.root":
+            base = Path(folder)
     root = base / (recipe.data.root or ".")
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={"root": str(root.resolve())})})
-
-
-def parse_override(text: str) -> Override:
-    """An override as the command line has it.
-
-    Raises:
-        ConfigError: it is not `key=value`, or the value is not YAML.
-    """
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise ConfigError(f"command line: {text}: an override must be written key=value")
-    return Override(key, parse_value(text, value))
 
 
 def parse_section(values: dict[str, Any], base: DecodingConfig) -> DecodingConfig:
@@ -156,10 +114,10 @@ def differences(old: Recipe, new: Recipe) -> tuple[dict[str, tuple[Any, Any]], d
     allowed: dict[str, tuple[Any, Any]] = {}
     refused: dict[str, tuple[Any, Any]] = {}
     for key, value in after.items():
-        if value == before[key] or value == "auto":
+        if value == before.get(key) or value == "auto":
             continue
         free = key in CHANGEABLE or key.startswith(("decoding.", "evaluation."))
-        (allowed if free else refused)[key] = (before[key], value)
+        (allowed if free else refused)[key] = (before.get(key), value)
     return allowed, refused
 
 
@@ -167,27 +125,3 @@ def _listed(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _listed(item) for key, item in value.items()}
     return [_listed(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _set(values: dict[str, Any], keys: list[str], value: Any) -> str | None:
-    for depth, key in enumerate(keys[:-1]):
-        inner = values.setdefault(key, {})
-        if not isinstance(inner, dict):
-            return f"`{'.'.join(keys[: depth + 1])}` is a value, not a section"
-        values = inner
-    values[keys[-1]] = value
-    return None
-
-
-def _describe(problem: Problem, file: YamlFile, overrides: Sequence[Override]) -> str:
-    """One line, with the place of the last override that is to blame, or of the key in the file."""
-    found = problem.key
-    for override in reversed(overrides):
-        key = override.key
-        if (
-            found == key
-            or found.startswith(key + ".")
-            or (problem.is_unknown and key.startswith(found + "."))
-        ):
-            return f"{override.where}{found}: {problem.message}"
-    return f"{file.place(problem.keys)}: {found}: {problem.message}"

@@ -1,16 +1,17 @@
-"""YAML files that people write -> plain values, and what a schema finds wrong in them, with its place.
+"""YAML files that people write, with overrides laid over them -> a checked pydantic model.
 
-YAML 1.2: the language `no` stays text, `3e-4` is a number, doubled keys are errors. All problems of a file
-are found at once. Knows no schema: recipes and studies bring theirs.
+YAML 1.2: the language `no` stays text, `3e-4` is a number, doubled keys are errors. All problems are found at
+once, and each is reported with its place. Knows no schema: recipes and studies bring theirs.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
@@ -21,6 +22,8 @@ from transformer_mt.errors import ConfigError
 
 # Stands in the name of a section for each name that the file may choose.
 _ANY_NAME = "NAME"
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class YamlFile:
@@ -55,37 +58,60 @@ class YamlFile:
         return f"{self.path}:{line + 1}:{column + 1}"
 
 
-class Problem(NamedTuple):
-    """One thing that a schema found wrong."""
+@dataclass(frozen=True)
+class Override:
+    """A value that is laid over those of a file."""
 
-    keys: list[str]
-    """Path of the key, places in a list included."""
     key: str
-    """The same as people write it: dotted, without places in a list."""
-    message: str
-    is_unknown: bool
-    """The schema has no such key."""
+    """Dotted."""
+    value: Any
+    where: str = "command line: "
+    """What stands before the key in a message about it."""
+    folder: str = "."
+    """What a path in the value is relative to."""
 
 
-def find_problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """What pydantic found, in words.
+def parse_override(text: str) -> Override:
+    """An override as the command line has it.
 
-    A check across keys names its key first ("num_heads: …"); the nearest name of `model` is suggested for a
-    key that it does not have.
+    Raises:
+        ConfigError: it is not `key=value`, or the value is not YAML.
     """
-    problems = []
-    for item in error.errors():
-        keys = [str(part) for part in item["loc"]]
-        message = say_what_is_wrong(item)
-        if item["type"] == "value_error":
-            named, _, message = message.partition(": ")
-            keys += named.split(".")
-        is_unknown = item["type"] == "extra_forbidden"
-        if is_unknown:
-            message = "no such key" + _suggest(keys, model)
-        key = ".".join(key for key, part in zip_longest(keys, item["loc"]) if not isinstance(part, int))
-        problems.append(Problem(keys, key, message, is_unknown))
-    return problems
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"command line: {text}: an override must be written key=value")
+    try:
+        return Override(key, _plain(YAML(typ="rt", pure=True).load(value)))
+    except (YAMLError, ValueError, RecursionError):
+        raise ConfigError(f"command line: {text}: the value is not YAML; quote it") from None
+
+
+def check(file: YamlFile, model: type[Model], overrides: Sequence[str | Override] = ()) -> Model:
+    """The values of a file with overrides, written `key=value` or parsed, laid over them in order.
+
+    Raises:
+        ConfigError: every problem found, one `file:line:col: key: …` line each.
+    """
+    values = file.values()
+    problems: list[str] = []
+    laid: list[Override] = []
+    for one in overrides:
+        try:
+            override = one if isinstance(one, Override) else parse_override(one)
+        except ConfigError as error:
+            problems.append(str(error))
+            continue
+        laid.append(override)
+        problem = _set(values, override.key.split("."), override.value)
+        if problem:
+            problems.append(f"{override.where}{override.key}: {problem}")
+    try:
+        checked = model.model_validate(values)
+    except ValidationError as error:
+        problems += [_describe(problem, file, laid) for problem in _find_problems(error, model)]
+    if problems:
+        raise ConfigError("\n".join(dict.fromkeys(problems)))
+    return checked
 
 
 def say_what_is_wrong(error: Any) -> str:
@@ -103,16 +129,61 @@ def say_what_is_wrong(error: Any) -> str:
     return f"{text.replace('input should be', 'must be')}, but is {error['input']!r} instead"
 
 
-def parse_value(override: str, text: str) -> Any:
-    """The value of a `key=value` override.
+def _set(values: dict[str, Any], keys: list[str], value: Any) -> str | None:
+    for depth, key in enumerate(keys[:-1]):
+        inner = values.setdefault(key, {})
+        if not isinstance(inner, dict):
+            return f"`{'.'.join(keys[: depth + 1])}` is a value, not a section"
+        values = inner
+    values[keys[-1]] = value
+    return None
 
-    Raises:
-        ConfigError: it is not YAML.
+
+class _Problem(NamedTuple):
+    """One thing that a schema found wrong."""
+
+    keys: list[str]
+    """Path of the key, places in a list included."""
+    key: str
+    """The same as people write it: dotted, without places in a list."""
+    message: str
+    is_unknown: bool
+    """The schema has no such key."""
+
+
+def _find_problems(error: ValidationError, model: type[BaseModel]) -> list[_Problem]:
+    """What pydantic found, in words.
+
+    A check across keys names its key first ("num_heads: …"); the nearest name of `model` is suggested for a
+    key that it does not have.
     """
-    try:
-        return _plain(YAML(typ="rt", pure=True).load(text))
-    except (YAMLError, ValueError, RecursionError):
-        raise ConfigError(f"command line: {override}: the value is not YAML; quote it") from None
+    problems = []
+    for item in error.errors():
+        keys = [str(part) for part in item["loc"]]
+        message = say_what_is_wrong(item)
+        if item["type"] == "value_error":
+            named, _, message = message.partition(": ")
+            keys += named.split(".")
+        is_unknown = item["type"] == "extra_forbidden"
+        if is_unknown:
+            message = "no such key" + _suggest(keys, model)
+        key = ".".join(key for key, part in zip_longest(keys, item["loc"]) if not isinstance(part, int))
+        problems.append(_Problem(keys, key, message, is_unknown))
+    return problems
+
+
+def _describe(problem: _Problem, file: YamlFile, overrides: Sequence[Override]) -> str:
+    """One line, with the place of the last override that is to blame, or of the key in the file."""
+    found = problem.key
+    for override in reversed(overrides):
+        key = override.key
+        if (
+            found == key
+            or found.startswith(key + ".")
+            or (problem.is_unknown and key.startswith(found + "."))
+        ):
+            return f"{override.where}{found}: {problem.message}"
+    return f"{file.place(problem.keys)}: {found}: {problem.message}"
 
 
 def _read_tree(path: Path, kind: str) -> CommentedMap:
