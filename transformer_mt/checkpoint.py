@@ -27,8 +27,7 @@ from torch import Tensor, nn
 
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
-from transformer_mt.model.build import build_model
-from transformer_mt.model.transformer import Transformer
+from transformer_mt.model.build import Model, build_model
 from transformer_mt.recipe import dump_recipe, load_recipe
 from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers
 
@@ -61,7 +60,7 @@ class LoadedRun:
     """A model ready to translate with, in eval mode, and what it was made from."""
 
     recipe: Recipe
-    model: Transformer
+    model: Model
     tokenizers: Tokenizers
     step: int
     checkpoint_dir: Path

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 
 def _as_tuple(value: object) -> object:
@@ -78,12 +86,61 @@ class TokenizerConfig(_Section):
     """A run directory or SentencePiece model file whose tokenizer is reused."""
 
 
-PRESETS: dict[str, dict[str, int]] = {
-    "tiny": {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_encoder_layers": 2, "num_decoder_layers": 2},
-    "small": {"d_model": 256, "num_heads": 4, "d_ff": 1024, "num_encoder_layers": 3, "num_decoder_layers": 3},
-    "base": {"d_model": 512, "num_heads": 8, "d_ff": 2048, "num_encoder_layers": 6, "num_decoder_layers": 6},
-    "big": {"d_model": 1024, "num_heads": 16, "d_ff": 4096, "num_encoder_layers": 6, "num_decoder_layers": 6},
+PRESETS: dict[str, dict[str, dict[str, int]]] = {
+    "transformer": {
+        "tiny": {
+            "d_model": 128,
+            "num_heads": 4,
+            "d_ff": 512,
+            "num_encoder_layers": 2,
+            "num_decoder_layers": 2,
+        },
+        "small": {
+            "d_model": 256,
+            "num_heads": 4,
+            "d_ff": 1024,
+            "num_encoder_layers": 3,
+            "num_decoder_layers": 3,
+        },
+        "base": {
+            "d_model": 512,
+            "num_heads": 8,
+            "d_ff": 2048,
+            "num_encoder_layers": 6,
+            "num_decoder_layers": 6,
+        },
+        "big": {
+            "d_model": 1024,
+            "num_heads": 16,
+            "d_ff": 4096,
+            "num_encoder_layers": 6,
+            "num_decoder_layers": 6,
+        },
+    },
+    "lstm": {
+        "tiny": {"d_model": 144, "num_encoder_layers": 2, "num_decoder_layers": 2},
+        "small": {"d_model": 320, "num_encoder_layers": 3, "num_decoder_layers": 3},
+        "base": {"d_model": 768, "num_encoder_layers": 4, "num_decoder_layers": 4},
+        "big": {"d_model": 1536, "num_encoder_layers": 4, "num_decoder_layers": 4},
+    },
 }
+"""Architecture -> preset -> sizes. Presets of one name have about as many parameters in both."""
+OWN_KEYS: dict[str, tuple[str, ...]] = {
+    "transformer": (
+        "d_ff",
+        "num_heads",
+        "num_kv_heads",
+        "norm_first",
+        "norm",
+        "activation",
+        "positions",
+        "max_positions",
+        "attention_window",
+        "ablation",
+    ),
+    "lstm": ("attention", "input_feeding"),
+}
+"""Architecture -> keys of `model` that mean nothing to the others."""
 
 
 class AblationConfig(_Section):
@@ -98,8 +155,8 @@ class AblationConfig(_Section):
 class ModelConfig(_Section):
     """Architecture and sizes. A preset fills every size that the recipe does not name."""
 
-    architecture: Literal["transformer"] = "transformer"
-    """Kind of model."""
+    architecture: Literal["transformer", "lstm"] = "transformer"
+    """Kind of model: the Transformer, or the attentional LSTM it is compared with."""
     preset: Literal["tiny", "small", "base", "big"] = "base"
     """Sizes to start from."""
     d_model: Count = 512
@@ -128,16 +185,42 @@ class ModelConfig(_Section):
     """Self-attention looks at most this many positions away (default: everywhere)."""
     tied_embeddings: Literal["three_way", "decoder", "none"] = "three_way"
     """Which of source embedding, target embedding and output projection are one matrix."""
+    attention: Literal["general", "additive"] = "general"
+    """lstm: attention scores, Luong's q^T W m or Bahdanau's v^T tanh(U q + W m)."""
+    input_feeding: bool = False
+    """lstm: the decoder also reads its last output; slower, since positions then run one by one."""
     ablation: AblationConfig = AblationConfig()
 
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, values: Any) -> Any:
-        preset = values.get("preset", "base") if isinstance(values, dict) else None
-        return {**PRESETS[preset], **values} if isinstance(preset, str) and preset in PRESETS else values
+        if not isinstance(values, dict):
+            return values
+        architecture, preset = values.get("architecture", "transformer"), values.get("preset", "base")
+        if not isinstance(architecture, str) or architecture not in PRESETS:
+            return values
+        for other, keys in OWN_KEYS.items():
+            foreign = [key for key in keys if key in values and other != architecture]
+            if foreign:
+                raise ValueError(
+                    f"{foreign[0]}: means something to architecture {other} only; remove it from this recipe"
+                )
+        presets = PRESETS[architecture]
+        return {**presets[preset], **values} if isinstance(preset, str) and preset in presets else values
+
+    @model_serializer(mode="wrap")
+    def _without_foreign_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        foreign = {key for other, keys in OWN_KEYS.items() if other != self.architecture for key in keys}
+        return {key: value for key, value in dump(self).items() if key not in foreign}
 
     @model_validator(mode="after")
     def _check_heads(self) -> ModelConfig:
+        if self.architecture == "lstm":
+            if self.d_model % 2:
+                raise ValueError(
+                    f"d_model: must be even: half of it reads the source backwards, but is {self.d_model}"
+                )
+            return self
         if self.d_model % self.num_heads:
             raise ValueError(
                 f"num_heads: `num_heads` must divide `d_model`, "
@@ -294,6 +377,14 @@ class Recipe(_Section):
             raise ValueError(
                 "model.tied_embeddings: three_way needs one joint vocabulary, but tokenizer.shared is false; "
                 "use `decoder` or `none`, or share the vocabulary"
+            )
+        if self.model.architecture == "lstm" and self.training.compile:
+            raise ValueError(
+                "training.compile: the lstm runs in kernels that cannot be compiled; remove the key"
+            )
+        if self.model.architecture == "lstm" and self.training.activation_dropout:
+            raise ValueError(
+                "training.activation_dropout: the lstm has no feed-forward blocks; remove the key"
             )
         if self.model.positions == "learned" and self.data.max_length > self.model.max_positions:
             raise ValueError(

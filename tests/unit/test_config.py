@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from pydantic import BaseModel, ValidationError
 
 from transformer_mt.config import (
@@ -17,6 +18,7 @@ from transformer_mt.config import (
     TokenizerConfig,
     TrainingConfig,
 )
+from transformer_mt.model.build import build_model
 
 DATA = {"train": ["a"], "valid": ["b"], "src_lang": "de", "tgt_lang": "en"}
 
@@ -25,22 +27,52 @@ def recipe(**sections: Any) -> Recipe:
     return Recipe.model_validate({"run_dir": "runs/x", "data": DATA, **sections})
 
 
-@pytest.mark.parametrize("preset", sorted(PRESETS))
-def test_a_preset_fills_every_size(preset: str) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "preset"), [(name, preset) for name, presets in PRESETS.items() for preset in presets]
+)
+def test_a_preset_fills_every_size(architecture: str, preset: str) -> None:
     """Pins that a preset sets what it says; a preset that were ignored would train the base model."""
-    model = ModelConfig.model_validate({"preset": preset})
-    assert {name: getattr(model, name) for name in PRESETS[preset]} == PRESETS[preset]
+    model = ModelConfig.model_validate({"architecture": architecture, "preset": preset})
+    sizes = PRESETS[architecture][preset]
+    assert {name: getattr(model, name) for name in sizes} == sizes
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS["transformer"]))
+def test_presets_of_one_name_are_of_one_size(preset: str) -> None:
+    """Pins the fair comparison: within 10% of each other's parameters, at 8,000 pieces."""
+    counts = []
+    with torch.device("meta"):
+        for architecture in ("transformer", "lstm"):
+            config = ModelConfig.model_validate({"architecture": architecture, "preset": preset})
+            counts.append(sum(weight.numel() for weight in build_model(config, 8000, 8000).parameters()))
+    assert 0.9 < counts[1] / counts[0] < 1.1
+
+
+@pytest.mark.parametrize(
+    ("architecture", "key", "value", "owner"),
+    [("lstm", "num_heads", 4, "transformer"), ("transformer", "input_feeding", True, "lstm")],
+)
+def test_a_key_of_the_other_architecture_is_refused(
+    architecture: str, key: str, value: object, owner: str
+) -> None:
+    """Pins that nobody sets what nothing reads, and that what is printed reads back all the same."""
+    with pytest.raises(ValidationError, match=f"{key}: means something to architecture {owner} only"):
+        ModelConfig.model_validate({"architecture": architecture, key: value})
+    config = ModelConfig.model_validate({"architecture": architecture})
+    assert key not in config.model_dump()
+    assert ModelConfig.model_validate(config.model_dump()) == config
 
 
 def test_a_size_in_the_recipe_wins_over_the_preset() -> None:
     """Pins the order of preset and key."""
     model = ModelConfig.model_validate({"preset": "tiny", "d_ff": 384})
-    assert (model.d_model, model.d_ff) == (PRESETS["tiny"]["d_model"], 384)
+    assert (model.d_model, model.d_ff) == (PRESETS["transformer"]["tiny"]["d_model"], 384)
 
 
 def test_base_is_the_default_and_its_sizes_are_the_papers() -> None:
     """Pins that the written defaults and the base preset cannot drift apart."""
-    assert {name: ModelConfig.model_fields[name].default for name in PRESETS["base"]} == PRESETS["base"]
+    base = PRESETS["transformer"]["base"]
+    assert {name: ModelConfig.model_fields[name].default for name in base} == base
     assert ModelConfig.model_validate({}) == ModelConfig.model_validate({"preset": "base"})
 
 

@@ -73,6 +73,7 @@ def model_config(size: str, **changed: Any) -> Any:
     d_model, num_heads, d_ff, layers = _SIZES[size]
     return SimpleNamespace(
         **{
+            "architecture": "transformer",
             "d_model": d_model,
             "d_ff": d_ff,
             "num_heads": num_heads,

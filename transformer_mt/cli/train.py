@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from transformer_mt.data.prepare import PreparedData
-    from transformer_mt.model.transformer import Transformer
+    from transformer_mt.model.build import Model
     from transformer_mt.training.logbook import Logbook
     from transformer_mt.training.step import Updater
     from transformer_mt.training.stream import MicroBatches
@@ -159,11 +159,10 @@ def _close(trainer: Trainer, info: dict[str, Any]) -> None:
     write_model_card(trainer.run_dir)
 
 
-def build_updater(
-    recipe: Recipe, prepared: PreparedData, device: torch.device
-) -> tuple[Transformer, Updater]:
+def build_updater(recipe: Recipe, prepared: PreparedData, device: torch.device) -> tuple[Model, Updater]:
     """A model with initial weights, and all that one update of it needs; the precision must be resolved."""
     from transformer_mt.model.build import build_model
+    from transformer_mt.model.transformer import Transformer
     from transformer_mt.runtime.seeds import seed_weights
     from transformer_mt.training.ema import Ema
     from transformer_mt.training.optimizer import build_optimizer
@@ -182,6 +181,7 @@ def build_updater(
         gradient_checkpointing=config.gradient_checkpointing,
     ).to(device)
     if config.compile:
+        assert isinstance(model, Transformer)  # the recipe's checks see to it
         model.compile_layers()
     _check_valid_lengths(prepared, model.max_length)
     updater = Updater(
@@ -249,7 +249,7 @@ def open_stream(
 
 
 def _validation_set(
-    recipe: Recipe, prepared: PreparedData, model: Transformer, device: torch.device
+    recipe: Recipe, prepared: PreparedData, model: Model, device: torch.device
 ) -> ValidationSet:
     from transformer_mt.data.batch import make_batch
     from transformer_mt.data.sampler import epoch_batches
@@ -284,7 +284,7 @@ def _validation_set(
 
 
 def _pictures(
-    prepared: PreparedData, validation: ValidationSet, model: Transformer, device: torch.device
+    prepared: PreparedData, validation: ValidationSet, model: Model, device: torch.device
 ) -> Callable[[Logbook, int], None]:
     """Draw the attention of the first sentences of the validation set, teacher-forced."""
     import torch

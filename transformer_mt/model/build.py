@@ -11,11 +11,14 @@ from transformer_mt.model.attention import MultiHeadAttention
 from transformer_mt.model.embedding import TokenEmbedding
 from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import DecoderLayer, EncoderLayer, make_norm
+from transformer_mt.model.lstm import AttentionalLstm
 from transformer_mt.model.positional_encoding import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer_mt.model.transformer import AddedPositions, Decoder, Encoder, Transformer, initialise
 
 if TYPE_CHECKING:
     from transformer_mt.config import ModelConfig
+
+Model = Transformer | AttentionalLstm
 
 KNOWN_HEADS: dict[int, tuple[int, ...]] = {128: (4,), 256: (4,), 512: (8, 16), 1024: (16,)}
 """d_model -> numbers of heads that are known to train well."""
@@ -30,7 +33,7 @@ def build_model(
     attention_dropout: float = 0.0,
     activation_dropout: float = 0.0,
     gradient_checkpointing: bool = False,
-) -> Transformer:
+) -> Model:
     """A model with initial weights drawn from torch's default generator, in training mode.
 
     Args:
@@ -39,7 +42,7 @@ def build_model(
         tgt_vocab_size: rows of the target embedding and output projection.
         dropout: rate on embeddings and block outputs.
         attention_dropout: rate on attention weights.
-        activation_dropout: rate inside the feed-forward block.
+        activation_dropout: rate inside the feed-forward block, of a Transformer.
         gradient_checkpointing: recompute layers backwards instead of keeping their activations.
 
     Raises:
@@ -51,80 +54,41 @@ def build_model(
             f"{src_vocab_size} pieces and the target {tgt_vocab_size}; use `decoder` or `none`, "
             f"or share the vocabulary"
         )
-
-    def attention(*, cross: bool = False, causal: bool = False) -> MultiHeadAttention:
-        rotary = config.positions == "rotary" and not cross
-        return MultiHeadAttention(
-            config.d_model,
-            config.num_heads,
-            config.num_kv_heads,
-            cross=cross,
-            causal=causal,
-            window=None if cross else config.attention_window,
-            rotary=RotaryPositions(config.d_model // config.num_heads) if rotary else None,
-            dropout=attention_dropout,
-            scale=config.ablation.scale,
-            output_projection=config.ablation.output_projection,
-        )
-
-    def feed_forward() -> FeedForward:
-        return FeedForward(
-            config.d_model, config.d_ff, activation=config.activation, dropout=activation_dropout
-        )
-
-    def positions() -> AddedPositions | None:
-        if config.positions == "rotary":
-            return None
-        if config.positions == "learned":
-            return LearnedPositions(config.d_model, config.max_positions)
-        return SinusoidalPositions(config.d_model)
-
-    def final_norm() -> nn.Module | None:
-        return make_norm(config.norm, config.d_model) if config.norm_first else None
-
-    encoder_layers = [
-        EncoderLayer(
-            attention(),
-            feed_forward(),
-            d_model=config.d_model,
-            norm=config.norm,
-            norm_first=config.norm_first,
-            dropout=dropout,
-        )
-        for _ in range(config.num_encoder_layers)
-    ]
-    decoder_layers = [
-        DecoderLayer(
-            attention(causal=True),
-            attention(cross=True),
-            feed_forward(),
-            d_model=config.d_model,
-            norm=config.norm,
-            norm_first=config.norm_first,
-            dropout=dropout,
-        )
-        for _ in range(config.num_decoder_layers)
-    ]
     tied_source = config.tied_embeddings == "three_way"
     untied_output = config.tied_embeddings == "none"
+    embeddings = (
+        TokenEmbedding(tgt_vocab_size, config.d_model),
+        None if tied_source else TokenEmbedding(src_vocab_size, config.d_model),
+        nn.Linear(config.d_model, tgt_vocab_size, bias=False) if untied_output else None,
+    )
+    if config.architecture == "lstm":
+        return AttentionalLstm(
+            *embeddings,
+            num_encoder_layers=config.num_encoder_layers,
+            num_decoder_layers=config.num_decoder_layers,
+            attention=config.attention,
+            input_feeding=config.input_feeding,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            gradient_checkpointing=gradient_checkpointing,
+        )
+    rates = dropout, attention_dropout, activation_dropout
     model = Transformer(
         Encoder(
-            encoder_layers,
-            positions(),
-            final_norm(),
+            _encoder_layers(config, *rates),
+            _positions(config),
+            _final_norm(config),
             dropout=dropout,
             gradient_checkpointing=gradient_checkpointing,
         ),
         Decoder(
-            decoder_layers,
-            positions(),
-            final_norm(),
+            _decoder_layers(config, *rates),
+            _positions(config),
+            _final_norm(config),
             dropout=dropout,
             gradient_checkpointing=gradient_checkpointing,
         ),
-        TokenEmbedding(tgt_vocab_size, config.d_model),
-        None if tied_source else TokenEmbedding(src_vocab_size, config.d_model),
-        nn.Linear(config.d_model, tgt_vocab_size, bias=False) if untied_output else None,
+        *embeddings,
     )
     initialise(model)
     return model
@@ -132,6 +96,8 @@ def build_model(
 
 def head_warning(config: ModelConfig) -> str | None:
     """Why the number of heads may be a bad choice for this width, or None when it is known good."""
+    if config.architecture == "lstm":
+        return None
     d_model, heads = config.d_model, config.num_heads
     head_dim = d_model // heads
     known = KNOWN_HEADS.get(d_model, ())
@@ -151,3 +117,70 @@ def head_warning(config: ModelConfig) -> str | None:
     if d_model > 1024:
         return None
     return f"model.num_heads: d_model={d_model} with {heads} heads is untried here; known good: {advice}"
+
+
+def _encoder_layers(
+    config: ModelConfig, dropout: float, attention_dropout: float, activation_dropout: float
+) -> list[EncoderLayer]:
+    return [
+        EncoderLayer(
+            _attention(config, attention_dropout),
+            _feed_forward(config, activation_dropout),
+            d_model=config.d_model,
+            norm=config.norm,
+            norm_first=config.norm_first,
+            dropout=dropout,
+        )
+        for _ in range(config.num_encoder_layers)
+    ]
+
+
+def _decoder_layers(
+    config: ModelConfig, dropout: float, attention_dropout: float, activation_dropout: float
+) -> list[DecoderLayer]:
+    return [
+        DecoderLayer(
+            _attention(config, attention_dropout, causal=True),
+            _attention(config, attention_dropout, cross=True),
+            _feed_forward(config, activation_dropout),
+            d_model=config.d_model,
+            norm=config.norm,
+            norm_first=config.norm_first,
+            dropout=dropout,
+        )
+        for _ in range(config.num_decoder_layers)
+    ]
+
+
+def _attention(
+    config: ModelConfig, dropout: float, *, cross: bool = False, causal: bool = False
+) -> MultiHeadAttention:
+    rotary = config.positions == "rotary" and not cross
+    return MultiHeadAttention(
+        config.d_model,
+        config.num_heads,
+        config.num_kv_heads,
+        cross=cross,
+        causal=causal,
+        window=None if cross else config.attention_window,
+        rotary=RotaryPositions(config.d_model // config.num_heads) if rotary else None,
+        dropout=dropout,
+        scale=config.ablation.scale,
+        output_projection=config.ablation.output_projection,
+    )
+
+
+def _feed_forward(config: ModelConfig, dropout: float) -> FeedForward:
+    return FeedForward(config.d_model, config.d_ff, activation=config.activation, dropout=dropout)
+
+
+def _positions(config: ModelConfig) -> AddedPositions | None:
+    if config.positions == "rotary":
+        return None
+    if config.positions == "learned":
+        return LearnedPositions(config.d_model, config.max_positions)
+    return SinusoidalPositions(config.d_model)
+
+
+def _final_norm(config: ModelConfig) -> nn.Module | None:
+    return make_norm(config.norm, config.d_model) if config.norm_first else None

@@ -80,17 +80,21 @@ class Seq2SeqModel(Protocol):
 
 
 class TrainableModel(Seq2SeqModel, Protocol):
-    """What training needs beyond search: the matrix behind `project`, and batches without padding."""
+    """What training needs beyond search: the matrix behind `project`, and how to batch."""
 
     def has_packed_kernel(self, device: torch.device, dtype: torch.dtype) -> bool:
-        """Whether packed batches are the faster ones on this device, with products in this dtype."""
-        ...
-
-    def hidden_packed(self, src_ids: Tensor, src: Packing, decoder_input_ids: Tensor, tgt: Packing) -> Tensor:
-        """`hidden` of packed sentences: (M,) and (N,) ids and their places -> (N, D)."""
+        """Whether this is a `PackableModel` and packed batches are the faster ones here, in this dtype."""
         ...
 
     @property
     def output_weight(self) -> Tensor:
         """(V, D), the one parameter `project` multiplies with."""
+        ...
+
+
+class PackableModel(TrainableModel, Protocol):
+    """A model that can also be trained on batches without padding."""
+
+    def hidden_packed(self, src_ids: Tensor, src: Packing, decoder_input_ids: Tensor, tgt: Packing) -> Tensor:
+        """`hidden` of packed sentences: (M,) and (N,) ids and their places -> (N, D)."""
         ...

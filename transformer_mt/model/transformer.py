@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -259,7 +260,7 @@ def to_stream(states: Tensor) -> Tensor:
     return states.to(dtype) if states.device.type == "cpu" and dtype == torch.bfloat16 else states
 
 
-def run_layer(layer: nn.Module, *inputs: Tensor | Packing | None, recompute: bool) -> Tensor:
+def run_layer(layer: nn.Module, *inputs: Any, recompute: bool) -> Tensor:
     """Run one layer; with `recompute`, keep only its inputs and run it again, same dropout, backwards."""
     if recompute and torch.is_grad_enabled():
         result: Tensor = checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=True)
