@@ -1,4 +1,4 @@
-"""Prints a few test sentences with reference and translation; at least three of them long. Knows no model."""
+"""Prints a few test sentences with all systems' translations; at least three are long. Knows no model."""
 
 from __future__ import annotations
 
@@ -34,24 +34,34 @@ def read(path: Path) -> list[str]:
     return path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
 
 
+def named(argument: str) -> tuple[str, Path]:
+    """NAME=FILE -> both."""
+    name, equals, path = argument.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{argument!r} is not NAME=FILE")
+    return name, Path(path)
+
+
 def main() -> None:
-    """Reads three line-aligned files and prints the drawn lines."""
+    """Reads line-aligned files and prints the drawn lines."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("source", type=Path)
     parser.add_argument("reference", type=Path)
-    parser.add_argument("translation", type=Path)
+    parser.add_argument("translations", metavar="NAME=FILE", type=named, nargs="+")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    columns = [read(path) for path in (args.source, args.reference, args.translation)]
+    files = [("source", args.source), ("reference", args.reference), *args.translations]
+    columns = [read(path) for _, path in files]
     if len({len(column) for column in columns}) != 1:
         raise SystemExit(
             f"the files have {', '.join(str(len(column)) for column in columns)} lines; they must agree"
         )
+    width = max(len(name) for name, _ in files)
     print(f"\nExamples from {args.source} (seed {args.seed})")
     for index in choose(columns[0], args.seed):
-        source, reference, translation = (column[index] for column in columns)
-        print(f"\nline {index + 1}, {len(source)} characters")
-        print(f"  source       {source}\n  reference    {reference}\n  translation  {translation}")
+        print(f"\nline {index + 1}, {len(columns[0][index])} characters")
+        for (name, _), column in zip(files, columns, strict=True):
+            print(f"  {name:{width}}  {column[index]}")
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ PRESETS: dict[str, dict[str, dict[str, int]]] = {
         },
     },
     "lstm": {
-        "tiny": {"d_model": 144, "num_encoder_layers": 2, "num_decoder_layers": 2},
+        "tiny": {"d_model": 152, "num_encoder_layers": 2, "num_decoder_layers": 2},
         "small": {"d_model": 320, "num_encoder_layers": 3, "num_decoder_layers": 3},
         "base": {"d_model": 768, "num_encoder_layers": 4, "num_decoder_layers": 4},
         "big": {"d_model": 1536, "num_encoder_layers": 4, "num_decoder_layers": 4},

@@ -16,16 +16,18 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.small_corpora import write_head, write_made_up
 
-QUICK = (
-    "model.d_model=32 model.d_ff=48 model.num_heads=1 model.num_encoder_layers=1 model.num_decoder_layers=1 "
+BOTH = (
+    "model.d_model=32 model.num_encoder_layers=1 model.num_decoder_layers=1 "
     "training.max_tokens=512 training.warmup_steps=2 training.save_every=4 training.validate_every=4 "
     "decoding.beam_size=1 decoding.max_len_a=0.1 decoding.max_len_b=4 "
 )
-BUNDLED = QUICK + "data.root={folder}/data/zh_en tokenizer.vocab_size=900 "
+QUICK = BOTH + "model.d_ff=48 model.num_heads=1 "
+DATA = "data.root={folder}/data/zh_en tokenizer.vocab_size=900 "
+BUNDLED = QUICK + DATA
 OWN = QUICK + "tokenizer.vocab_size=320 training.max_steps=8 "
 EXTRA = {
     "tools/setup": "",
-    "tools/quickstart": BUNDLED + "training.max_steps=8 run_dir={folder}/runs/zh_en_bundled",
+    "tools/quickstart": BOTH + DATA + "training.max_steps=8 --runs {folder}/runs",
     "source .venv/bin/activate": "",
     "echo": "",
     "transformer-mt translate": "",

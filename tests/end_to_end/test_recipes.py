@@ -6,21 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from ruamel.yaml import YAML
 
 from tests.conftest import REPOSITORY, Cli
 from tests.small_corpora import write_head, write_made_up
 from transformer_mt.config import Recipe
+from transformer_mt.model.build import build_model
 from transformer_mt.recipe import flatten, load_recipe
 
-RECIPES = sorted((REPOSITORY / "recipes").rglob("*.yaml"))
+RECIPES = sorted((REPOSITORY / "recipes").glob("*/transformer.yaml")) + sorted(
+    (REPOSITORY / "recipes").glob("*/lstm.yaml")
+)
 NAMES = [f"{path.parent.name}/{path.name}" for path in RECIPES]
+KINDS = ("transformer", "lstm")
 SYSTEMS = ("zh_en_bundled", "multi30k_de_en", "multi30k_en_de", "tatoeba_3am_zh_en", "wmt_en_de_base")
+COMPARED = SYSTEMS[:4]
+"""Those with an LSTM beside the Transformer."""
 TINY = (
     "model.preset=tiny",
     "model.d_model=16",
-    "model.d_ff=24",
-    "model.num_heads=2",
     "model.num_encoder_layers=1",
     "model.num_decoder_layers=1",
     "training.max_steps=2",
@@ -41,6 +46,21 @@ def test_the_recipes_are_those_of_the_readme() -> None:
         assert (REPOSITORY / "recipes" / name / "README.md").is_file()
 
 
+@pytest.mark.parametrize("name", COMPARED)
+def test_the_baseline_differs_in_the_model_and_what_was_tuned_for_it(name: str) -> None:
+    """Pins the fair comparison: same data, batches, stopping rule, search and number of weights."""
+    ours, theirs = (load_recipe(REPOSITORY / "recipes" / name / f"{kind}.yaml") for kind in KINDS)
+    old, new = flatten(ours), flatten(theirs)
+    tuned = {"training.learning_rate", "training.dropout"}
+    differ = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    assert {key for key in differ - tuned if not key.startswith("model.")} == {"run_dir"}
+    size = ours.tokenizer.vocab_size
+    with torch.device("meta"):
+        models = [build_model(recipe.model, size, size) for recipe in (ours, theirs)]
+    counts = [sum(weight.numel() for weight in model.parameters()) for model in models]
+    assert 0.9 < counts[1] / counts[0] < 1.1
+
+
 @pytest.mark.parametrize("path", RECIPES, ids=NAMES)
 def test_a_recipe_parses_and_its_head_comment_tells_what_it_is(path: Path) -> None:
     """Pins the head comment (purpose, what must exist first, command, score)."""
@@ -58,9 +78,10 @@ def test_a_recipe_holds_only_what_differs_from_the_defaults(path: Path) -> None:
     """Pins that a default stands in config.py alone, so that a recipe shows what is special about it."""
     tree: dict[str, Any] = YAML(typ="safe", pure=True).load(path.read_bytes())
     data = {key: tree["data"][key] for key in ("train", "valid", "src_lang", "tgt_lang")}
-    preset = tree.get("model", {}).get("preset", "base")
-    plain = flatten(Recipe.model_validate({"run_dir": "x", "data": data, "model": {"preset": preset}}))
-    needed = {"run_dir", "model.preset", *(f"data.{key}" for key in data)}
+    model = {"preset": "base", **tree.get("model", {})}
+    model = {key: model[key] for key in ("architecture", "preset") if key in model}
+    plain = flatten(Recipe.model_validate({"run_dir": "x", "data": data, "model": model}))
+    needed = {"run_dir", *(f"model.{key}" for key in model), *(f"data.{key}" for key in data)}
     written = {f"{section}.{key}" for section in tree if section != "run_dir" for key in tree[section]}
     recipe = flatten(load_recipe(path))
     assert [key for key in sorted(written - needed) if recipe[key] == plain[key]] == []
@@ -91,15 +112,20 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.realdata
-@pytest.mark.parametrize("source", SYSTEMS, indirect=True, ids=SYSTEMS)
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [("transformer", name) for name in SYSTEMS] + [("lstm", name) for name in COMPARED],
+    indirect=["source"],
+)
 def test_a_recipe_trains_two_updates(
-    source: list[str], request: pytest.FixtureRequest, cli: Cli, tmp_path: Path
+    kind: str, source: list[str], request: pytest.FixtureRequest, cli: Cli, tmp_path: Path
 ) -> None:
     """Pins that each recipe runs from raw text to a checkpoint, at a small size."""
-    name = request.node.callspec.id
+    name = request.node.callspec.params["source"]
     run = tmp_path / "run"
-    recipe = REPOSITORY / "recipes" / name / "transformer.yaml"
-    done = cli("train", recipe, *TINY, *source, f"run_dir={run}", cwd=tmp_path)
+    recipe = REPOSITORY / "recipes" / name / f"{kind}.yaml"
+    own = ("model.d_ff=24", "model.num_heads=2") if kind == "transformer" else ()
+    done = cli("train", recipe, *TINY, *own, *source, f"run_dir={run}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
     assert (run / "checkpoints" / "step_00000002" / "manifest.json").is_file()

@@ -122,13 +122,23 @@ def test_every_dependency_is_pinned() -> None:
     assert wanted - pinned == set()
 
 
-def test_quickstart_refuses_what_it_does_not_know() -> None:
-    """Pins that a misspelt flag is no override and starts nothing."""
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sead", "3"], "usage: tools/quickstart"),
+        (
+            ["run_dir=elsewhere"],
+            "tools/quickstart: trains two models: name the folder of their runs with --runs",
+        ),
+    ],
+)
+def test_quickstart_refuses_what_it_does_not_know(words: list[str], said: str) -> None:
+    """Pins that a misspelt flag is no override, nor one folder the home of two runs, and starts nothing."""
     done = subprocess.run(
-        [REPOSITORY / "tools" / "quickstart", "--sead", "3"],
+        [REPOSITORY / "tools" / "quickstart", *words],
         capture_output=True,
         encoding="utf-8",
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: tools/quickstart")
+    assert done.stderr.startswith(said)

@@ -29,29 +29,31 @@ def test_too_few_long_ones_are_an_error() -> None:
 
 
 def write(folder: Path, *texts: str) -> list[str]:
-    paths = [folder / name for name in ("test.zh", "test.en", "out.en")]
-    for path, text in zip(paths, texts, strict=True):
-        path.write_bytes(text.encode("utf-8"))
-    return [str(path) for path in paths]
+    names = ("test.zh", "test.en", "a=b.en", "out.en")
+    for name, text in zip(names, texts, strict=False):
+        (folder / name).write_bytes(text.encode("utf-8"))
+    systems = [f"{system}={folder / name}" for system, name in zip(("lstm", "ours"), names[2:], strict=True)]
+    return [str(folder / name) for name in names[:2]] + systems[: len(texts) - 2]
 
 
 def test_lines_stay_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pins that a U+2028 inside a sentence ends no line, so that the three columns cannot drift apart."""
+    """Pins that a U+2028 inside a sentence ends no line, so that columns cannot drift apart."""
     count = len(SOURCES)
     texts = [
         "".join(f"{text}\n" for text in SOURCES),
         "".join(f"ref\u2028erence {n}\n" for n in range(count)),
-        "".join(f"translation {n}\n" for n in range(count)),
+        "".join(f"first {n}\n" for n in range(count)),
+        "".join(f"second {n}\n" for n in range(count)),
     ]
     monkeypatch.setattr(sys, "argv", ["examples", *write(tmp_path, *texts), "--seed", "3"])
     main()
     out = capsys.readouterr().out
     for index in choose(SOURCES, 3):
         assert (
-            f"{SOURCES[index]}\n  reference    ref\u2028erence {index}\n  translation  translation {index}\n"
-            in out
+            f"{SOURCES[index]}\n  reference  ref\u2028erence {index}\n"
+            f"  lstm       first {index}\n  ours       second {index}\n" in out
         )
 
 
@@ -60,3 +62,13 @@ def test_files_of_unequal_length_are_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(sys, "argv", ["examples", *write(tmp_path, "a\nb\n", "a\nb\n", "a\n")])
     with pytest.raises(SystemExit, match="have 2, 2, 1 lines; they must agree"):
         main()
+
+
+def test_a_file_without_a_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pins that two systems can always be told apart."""
+    monkeypatch.setattr(sys, "argv", ["examples", "a", "b", str(tmp_path / "out.en")])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "is not NAME=FILE" in capsys.readouterr().err
