@@ -54,7 +54,9 @@ class Recurrence(nn.Module):
             zeros = states.new_zeros(states.size(0), self.hidden_size)  # (B, H)
             first = zeros, zeros
         recurrent: nn.Module = self.recurrent
-        if not isinstance(recurrent, nn.Linear):  # narrow products, which torch's kernel does not have
+        if not isinstance(recurrent, nn.Linear) or _is_fp16_on_cpu(
+            states
+        ):  # what torch's kernel does not have
             return self._loop(self.inputs(states), first)
         bias = self.inputs.bias
         output, hidden, cell = torch.lstm(
@@ -451,6 +453,12 @@ def mirrored(lengths: Tensor, longest: int) -> Tensor:
     last = lengths[:, None] - 1  # (B, 1)
     mirror = torch.where(places <= last, last - places, places)  # (B, S)
     return (mirror + longest * torch.arange(len(lengths), device=lengths.device)[:, None]).flatten()
+
+
+def _is_fp16_on_cpu(states: Tensor) -> bool:
+    """Whether a product with these states is computed in fp16 on a CPU."""
+    autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.float16
+    return states.device.type == "cpu" and autocast
 
 
 def _take(states: Tensor, rows: Tensor) -> Tensor:
