@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from small_models import small_config
 
-from transformer_mt.config import ModelConfig
 from transformer_mt.model.build import build_model
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
-@pytest.mark.parametrize("window", [None, 3])
-def test_later_target_tokens_change_nothing_earlier(positions: str, window: int | None) -> None:
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"positions": "sinusoidal"},
+        {"positions": "sinusoidal", "attention_window": 3},
+        {"positions": "rotary"},
+        {"positions": "rotary", "attention_window": 3},
+        {"architecture": "lstm"},
+        {"architecture": "lstm", "attention": "additive", "input_feeding": True},
+    ],
+    ids=lambda wanted: "-".join(map(str, wanted.values())),
+)
+def test_later_target_tokens_change_nothing_earlier(wanted: dict[str, Any]) -> None:
     """Pins a decoder that sees the token it has to predict, which makes loss fall and translations fail."""
     torch.manual_seed(0)
-    config = {"d_model": 24, "num_heads": 3, "d_ff": 40, "num_encoder_layers": 1, "num_decoder_layers": 2}
-    wanted = ModelConfig.model_validate({**config, "positions": positions, "attention_window": window})
-    model = build_model(wanted, 31, 31).eval()
+    model = build_model(small_config(**wanted), 31, 31).eval()
     src, mask = torch.randint(4, 31, (2, 5)), torch.ones(2, 1, 1, 5).bool()
     target = torch.randint(4, 31, (2, 13))
     before = model.project(model.hidden(src, mask, target))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from small_models import small_config
 from torch import Tensor
 
-from transformer_mt.config import ModelConfig
 from transformer_mt.model.build import build_model
 from transformer_mt.model.masks import padding_mask
 
 
-def gradients_and_bytes(gradient_checkpointing: bool) -> tuple[list[Tensor], int]:
+def gradients_and_bytes(architecture: str, gradient_checkpointing: bool) -> tuple[list[Tensor], int]:
     """Gradients of one step with every kind of dropout, and the bytes kept for the backward pass."""
     torch.manual_seed(0)
-    config = {"d_model": 24, "num_heads": 3, "d_ff": 40, "num_encoder_layers": 3, "num_decoder_layers": 2}
     model = build_model(
-        ModelConfig.model_validate(config),
+        small_config(architecture, num_encoder_layers=3),
         31,
         31,
         dropout=0.3,
@@ -38,12 +38,13 @@ def gradients_and_bytes(gradient_checkpointing: bool) -> tuple[list[Tensor], int
     return [gradient for gradient in gradients if gradient is not None], kept
 
 
-def test_same_bits_and_fewer_bytes() -> None:
+@pytest.mark.parametrize(("architecture", "saved"), [("transformer", 4), ("lstm", 2.5)])
+def test_same_bits_and_fewer_bytes(architecture: str, saved: float) -> None:
     """Pins recomputation with another dropout mask, lost gradients, and checkpointing that saves nothing."""
     (plain, plain_bytes), (recomputed, recomputed_bytes) = (
-        gradients_and_bytes(False),
-        gradients_and_bytes(True),
+        gradients_and_bytes(architecture, False),
+        gradients_and_bytes(architecture, True),
     )
     assert len(plain) == len(recomputed) > 0
     assert all(torch.equal(a, b) for a, b in zip(plain, recomputed, strict=True))
-    assert recomputed_bytes < plain_bytes / 4
+    assert recomputed_bytes < plain_bytes / saved

@@ -38,14 +38,12 @@ def model(seed: int = 0, *, config: dict[str, Any] | None = None, **rates: Any) 
 
 
 def gradients(network: AttentionalLstm) -> dict[str, Tensor]:
-    """Of a loss that every real position takes part in; every parameter must have one."""
+    """Of a loss that every real position takes part in; parameter name -> gradient."""
     torch.manual_seed(1)
     hidden = network.hidden(SRC, MASK, TGT)
     loss, _ = plain_loss(hidden.flatten(0, 1), network.output_weight, TGT.flatten(), 0.1, 0)
     loss.backward()
-    found = {name: weight.grad for name, weight in network.named_parameters()}
-    assert all(gradient is not None and gradient.abs().sum() > 0.0 for gradient in found.values()), found
-    return {name: gradient for name, gradient in found.items() if gradient is not None}
+    return {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
 
 
 def test_reading_mirrored_places_twice_gives_the_sentences_back() -> None:
@@ -57,8 +55,15 @@ def test_reading_mirrored_places_twice_gives_the_sentences_back() -> None:
 
 @pytest.mark.parametrize("config", VARIANTS)
 def test_every_parameter_learns(config: dict[str, Any]) -> None:
-    """Pins a part whose result goes nowhere; with three matrices none hides behind another's gradient."""
-    gradients(model(config={**config, "tied_embeddings": "none"}))
+    """Pins a part whose result goes nowhere; with three matrices none hides behind another's gradient.
+
+    The bias of the keys moves all general scores of a row alike, and softmax takes no notice.
+    """
+    network = model(config={**config, "tied_embeddings": "none"})
+    found = gradients(network)
+    idle = {name for name, _ in network.named_parameters() if name not in found or found[name].norm() < 1e-4}
+    biases = {f"decoder_layers.{number}.attention.key.bias" for number in (0, 1)}
+    assert idle == (biases if config["attention"] == "general" else set())
 
 
 def test_what_padding_holds_reaches_no_state() -> None:

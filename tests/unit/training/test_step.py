@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 import torch
+from small_models import ARCHITECTURES, small_config
 
-from transformer_mt.config import ModelConfig, TrainingConfig
+from transformer_mt.config import TrainingConfig
 from transformer_mt.data.batch import make_batch
 from transformer_mt.model.build import build_model
 from transformer_mt.training.ema import Ema
@@ -15,13 +16,13 @@ from transformer_mt.training.step import LossModule, Updater
 
 CPU = torch.device("cpu")
 V = 23
-SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "num_encoder_layers": 1, "num_decoder_layers": 2}
 
 
-def updater(*, precision="fp32", dropout=0.0, ema=0.0, **training):
+def updater(*, architecture="transformer", precision="fp32", dropout=0.0, ema=0.0, **training):
     torch.manual_seed(5)
     config = TrainingConfig(**{"warmup_steps": 0, "learning_rate": 0.01, "ema": ema, **training})
-    model = build_model(ModelConfig.model_validate(SIZES), V, V, dropout=dropout)
+    wanted = small_config(architecture, d_model=16, num_encoder_layers=1)
+    model = build_model(wanted, V, V, dropout=dropout)
     return Updater(
         LossModule(model, config.label_smoothing),
         build_optimizer(model, config),
@@ -52,14 +53,15 @@ def weights(module):
     return torch.cat([parameter.detach().flatten() for parameter in module.parameters()])
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("size", [1, 4])
-def test_accumulation_equals_one_large_batch(size):
+def test_accumulation_equals_one_large_batch(size, architecture):
     """Pins averaging per micro-batch (B088): short batches would weigh too much.
 
     eps = 1 makes AdamW's first update smooth in the gradient; with a small eps it is its sign, and rounding
     of a zero gradient would show.
     """
-    settings = {"eps": 1.0, "learning_rate": 1.0, "clip_norm": 0.0}
+    settings = {"eps": 1.0, "learning_rate": 1.0, "clip_norm": 0.0, "architecture": architecture}
     whole, split = updater(**settings), updater(**settings)
     one, many = whole.run(1, batches(8)), split.run(1, batches(size))
     assert many.num_tokens == one.num_tokens == sum(len(tgt) for _, tgt in sentences())
@@ -96,11 +98,12 @@ def test_clipping_bounds_the_gradient_and_reports_the_norm_before():
     assert seen["norm"] == pytest.approx(0.05, rel=1e-3)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_mixed_precision_is_near_fp32(precision):
+def test_mixed_precision_is_near_fp32(precision, architecture):
     """Pins clipping before unscaling: under fp16 the norm would be 65,536 times too large."""
-    exact = updater().run(1, batches(4))
-    mixed = updater(precision=precision).run(1, batches(4))
+    exact = updater(architecture=architecture).run(1, batches(4))
+    mixed = updater(architecture=architecture, precision=precision).run(1, batches(4))
     assert mixed.applied
     assert mixed.loss_sum == pytest.approx(exact.loss_sum, rel=2e-2)
     assert mixed.grad_norm == pytest.approx(exact.grad_norm, rel=5e-2)
@@ -144,9 +147,10 @@ def test_an_infinite_loss_with_finite_gradients_changes_nothing(precision, monke
     assert not torch.equal(weights(broken.loss_module), before)
 
 
-def test_dropout_depends_on_step_and_place_alone():
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_dropout_depends_on_step_and_place_alone(architecture):
     """The same step draws the same masks, whatever was drawn in between; another step draws others."""
-    runs = [updater(dropout=0.3) for _ in range(3)]
+    runs = [updater(architecture=architecture, dropout=0.3) for _ in range(3)]
     torch.rand(17)
     losses = [run.run(step, batches(4)).loss_sum for run, step in zip(runs, (7, 7, 8), strict=True)]
     assert losses[0] == losses[1]
@@ -161,9 +165,10 @@ def test_training_mode_is_set_by_the_update():
     assert all(module.training for module in run.loss_module.modules())
 
 
-def test_matrices_are_decayed_and_vectors_are_not():
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_matrices_are_decayed_and_vectors_are_not(architecture):
     """Every parameter is in exactly one group."""
-    groups = updater(weight_decay=0.1).optimizer.param_groups
+    groups = updater(architecture=architecture, weight_decay=0.1).optimizer.param_groups
     decayed, plain = (group["params"] for group in groups)
     assert (groups[0]["weight_decay"], groups[1]["weight_decay"]) == (0.1, 0.0)
     assert all(parameter.dim() >= 2 for parameter in decayed)
