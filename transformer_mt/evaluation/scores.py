@@ -74,18 +74,26 @@ def score(
     texts, streams = list(hypotheses), [list(stream) for stream in references]
     scores = []
     for metric in metrics:
-        scorer = _scorer(metric, tgt_lang)
-        value = float(scorer.corpus_score(texts, streams).score)
-        scores.append(Score(metric, value, str(scorer.get_signature())))
+        one = scorer(metric, tgt_lang)
+        value = float(one.corpus_score(texts, streams).score)
+        scores.append(Score(metric, value, str(one.get_signature())))
     return scores
 
 
-def _scorer(metric: Metric, tgt_lang: str) -> Scorer:
+def scorer(
+    metric: Metric, tgt_lang: str, references: Sequence[Sequence[str]] | None = None, *, warn: bool = True
+) -> Scorer:
+    """sacreBLEU's object for a score, with its settings of this project.
+
+    Args:
+        references: streams to be read once, for scoring several texts against them.
+        warn: say so when a text looks tokenised.
+    """
     if metric == "bleu":
-        return BLEU(tokenize=bleu_tokenizer(tgt_lang))
+        return BLEU(tokenize=bleu_tokenizer(tgt_lang), references=references, force=not warn)
     if metric == "chrf":
-        return CHRF(word_order=2)
-    return TER()
+        return CHRF(word_order=2, references=references)
+    return TER(references=references)
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

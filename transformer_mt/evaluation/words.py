@@ -1,0 +1,59 @@
+"""Text -> the units that its length and its rare words are counted in.
+
+Units are words between spaces; where most letters belong to a script that is written without spaces (Chinese,
+Japanese, Thai, Lao, Khmer, Burmese) or is counted in characters by custom (Korean), they are characters. The
+text decides, not a language code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+# So many lines tell what script a text is in.
+_ENOUGH_LINES = 1000
+
+
+def counts_characters(texts: Sequence[str]) -> bool:
+    """Whether these texts are counted in characters, not in words."""
+    text = "".join(texts[:_ENOUGH_LINES])
+    letters = sum(map(str.isalpha, text))
+    return 2 * len(_UNSPACED.findall(text)) > letters
+
+
+def units(text: str, *, characters: bool) -> list[str]:
+    """The words of a text, or its characters without white space."""
+    return list("".join(text.split())) if characters else text.split()
+
+
+def words(text: str, *, characters: bool) -> list[str]:
+    """The units that are words: in lower case, without punctuation around them."""
+    return [word for unit in units(text.lower(), characters=characters) if (word := _bare(unit))]
+
+
+def word_counts(lines: Iterable[str], wanted: Iterable[str], *, characters: bool) -> dict[str, int]:
+    """How often each wanted word stands in the lines; 0 for one that never does."""
+    counts = dict.fromkeys(wanted, 0)
+    raw: Counter[str] = Counter()
+    for line in lines:
+        raw.update(units(line.lower(), characters=characters))
+    for unit, number in raw.items():
+        word = _bare(unit)
+        if word in counts:
+            counts[word] += number
+    return counts
+
+
+def _bare(unit: str) -> str:
+    """The unit from its first letter or digit to its last visible mark that is not punctuation."""
+    start, end = 0, len(unit)
+    while start < end and not unit[start].isalnum():
+        start += 1
+    while end > start and not unit[end - 1].isalnum():
+        end -= 1
+    return unit[start:end]
