@@ -13,6 +13,23 @@ from transformer_mt.model.build import build_model
 from transformer_mt.text.tokenizer import Tokenizers, train_tokenizer
 
 VOCAB = 340
+MODELS: dict[str, dict[str, object]] = {
+    "transformer": {
+        "d_model": 32,
+        "num_heads": 2,
+        "d_ff": 48,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
+    },
+    "lstm": {
+        "architecture": "lstm",
+        "d_model": 32,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
+        "tied_embeddings": "none",
+    },
+}
+"""Architecture -> sizes that say many different things with random weights: tied, an LSTM repeats itself."""
 
 
 def made_up_lines(count: int, seed: int) -> list[str]:
@@ -26,7 +43,6 @@ def random_run(folder: Path, *, seed: int = 3, tokenizer_seed: int = 1, **sectio
     """Write a run of one checkpoint, step 20. `sections` are laid over a recipe de -> en."""
     tokenizer = train_tokenizer(made_up_lines(60, tokenizer_seed), type="bpe", vocab_size=VOCAB)
     tokenizers = Tokenizers(tokenizer, tokenizer)
-    sizes = {"d_model": 32, "num_heads": 2, "d_ff": 48, "num_encoder_layers": 1, "num_decoder_layers": 1}
     recipe = Recipe.model_validate(
         {
             "run_dir": str(folder),
@@ -38,7 +54,7 @@ def random_run(folder: Path, *, seed: int = 3, tokenizer_seed: int = 1, **sectio
                 "src_lang": "de",
                 "tgt_lang": "en",
             },
-            "model": sizes,
+            "model": MODELS["transformer"],
             "decoding": {"beam_size": 3, "max_len_a": 0.5, "max_len_b": 4},
             **sections,
         }

@@ -54,9 +54,8 @@ class Recurrence(nn.Module):
             zeros = states.new_zeros(states.size(0), self.hidden_size)  # (B, H)
             first = zeros, zeros
         recurrent: nn.Module = self.recurrent
-        if not isinstance(recurrent, nn.Linear) or _is_fp16_on_cpu(
-            states
-        ):  # what torch's kernel does not have
+        if _is_fp16_on_cpu(states) or not isinstance(recurrent, nn.Linear):
+            # Torch's kernel has neither that nor narrow products.
             return self._loop(self.inputs(states), first)
         bias = self.inputs.bias
         output, hidden, cell = torch.lstm(

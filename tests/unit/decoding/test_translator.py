@@ -280,7 +280,7 @@ def test_a_line_that_exceeds_the_memory_is_named(loaded: LoadedRun, monkeypatch:
 def test_weights_that_are_not_finite_are_an_error_of_the_checkpoint(loaded: LoadedRun) -> None:
     """Pins an IndexError on a model that diverged: no beam has a probability."""
     with torch.no_grad():
-        for weight in loaded.model.decoder.parameters():
+        for weight in loaded.model.parameters():
             weight.fill_(float("nan"))
     translator = _translator(loaded, beam_size=3)
     with pytest.raises(CheckpointError, match="gives no finite probabilities in fp32"):

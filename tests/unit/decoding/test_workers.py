@@ -181,7 +181,7 @@ def test_errors_of_workers_are_those_of_one_process(
         translator.translate([*lines, "wort " * 40], first_line=11)
     assert translator.translate(lines) == _translator(loaded, 1).translate(lines)
     with torch.no_grad():
-        for weight in loaded.model.decoder.parameters():
+        for weight in loaded.model.parameters():
             weight.fill_(float("nan"))
     with pytest.raises(CheckpointError, match="gives no finite probabilities in fp32"):
         _translator(loaded, 2).translate(lines)
@@ -213,6 +213,7 @@ def _start(run: Path, source: Path) -> tuple[subprocess.Popen[bytes], list[int]]
         (signal.SIGKILL, "worker", (3, "transformer-mt: error: a worker process ended by itself (signal 9)")),
     ],
 )
+@pytest.mark.parametrize("run", ["transformer"], indirect=True)
 def test_a_signal_ends_all_processes_at_once(
     run: Path, tmp_path: Path, number: signal.Signals, to: str, outcome: tuple[int, str]
 ) -> None:
@@ -235,6 +236,7 @@ def test_a_signal_ends_all_processes_at_once(
     assert _comes_true(lambda: all(_gone(worker) for worker in workers))
 
 
+@pytest.mark.parametrize("run", ["transformer"], indirect=True)
 def test_standard_input_is_shared_out_too(run: Path, tmp_path: Path) -> None:
     """The workers are forked while another thread waits for the next line of a pipe that stays open."""
     lines = made_up_lines(150, seed=7)
