@@ -28,6 +28,9 @@ _FONTS = (
 # The weight is the opacity of one blue, so that the picture is right on a white and on a dark ground.
 _BLUE = LinearSegmentedColormap.from_list("attention", [(0.16, 0.45, 0.85, 0.0), (0.16, 0.45, 0.85, 1.0)])
 
+# Width of a cell in inches.
+_CELL = 0.22
+
 
 def attention_figure(weights: ArrayLike, src_pieces: Sequence[str], tgt_pieces: Sequence[str]) -> Figure:
     """A heat map of one sentence.
@@ -39,8 +42,9 @@ def attention_figure(weights: ArrayLike, src_pieces: Sequence[str], tgt_pieces: 
     """
     installed = set(get_font_names())
     fonts = [font for font in _FONTS if font in installed]
-    size = (1.4 + 0.22 * len(src_pieces), 1.2 + 0.22 * len(tgt_pieces))
-    figure = Figure(figsize=size, layout="constrained")
+    width = 0.8 + _CELL * len(src_pieces) + max(map(_length, tgt_pieces))
+    height = 0.8 + _CELL * len(tgt_pieces) + max(map(_length, src_pieces))
+    figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     axes.imshow(weights, cmap=_BLUE, vmin=0.0, vmax=1.0, aspect="auto", interpolation="none")
     # With parse_math a piece such as "$a$" is read as a formula, and a broken formula is an error.
@@ -49,3 +53,8 @@ def attention_figure(weights: ArrayLike, src_pieces: Sequence[str], tgt_pieces: 
     axes.set_xlabel("source")
     axes.set_ylabel("target")
     return figure
+
+
+def _length(label: str) -> float:
+    """About how long a label is in inches: characters from Chinese on are as wide as high."""
+    return sum(0.14 if character >= "\u1100" else 0.09 for character in label)

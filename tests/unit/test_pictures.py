@@ -33,6 +33,16 @@ def test_chinese_pieces_draw_no_warnings() -> None:
         figure.savefig(io.BytesIO(), format="png")
 
 
+def test_long_pieces_leave_room_for_the_weights() -> None:
+    """Pins that the picture grows with its labels: cells are no smaller than letters, and nothing warns."""
+    figure = attention_figure(torch.full((2, 2), 0.5).numpy(), ["字" * 16, "b"], ["w" * 16, "</s>"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.savefig(io.BytesIO(), format="png")
+    box = figure.axes[0].get_window_extent()
+    assert min(box.width, box.height) > 2 * 0.14 * figure.dpi
+
+
 def test_a_piece_is_no_formula() -> None:
     """Pins that dollar signs, formulas to matplotlib, are drawn as they are instead of failing."""
     figure = attention_figure(torch.full((1, 2), 0.5).numpy(), ["$\\frac$", "$a$"], ["$$_$"])
