@@ -67,7 +67,7 @@ def duration(seconds: float | None) -> str:
     """Two units: 1 h 05 min, 12 min 30 s, 4.2 s."""
     if seconds is None:
         return ABSENT
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 3600:

@@ -1,0 +1,68 @@
+"""Drawings: the numbers stand where they belong, in the colours of the page, and labels are text."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import pytest
+
+from transformer_mt.evaluation.charts import attention_svg, buckets_svg, curves_svg, system_style
+from transformer_mt.evaluation.comparison import AttentionMap, Bucket
+
+CURVES = [[[(0.0, 1.0), (2.0, 3.0)]], [[(1.0, 1.0)], [(2.0, 2.0)]]]
+
+
+def texts(svg: str) -> list[str]:
+    return [
+        element.text or "" for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("text")
+    ]
+
+
+def test_a_curve_for_each_seed_in_the_colour_of_its_system() -> None:
+    """Pins two systems, the second with two seeds, and the names of both axes."""
+    svg = curves_svg(CURVES, "updates", "BLEU", "one")
+    lines = re.findall(r'clip-path="[^"]*" style="fill: none; stroke: var\((--s\d)\)', svg)
+    assert lines == ["--s0", "--s1", "--s1"]
+    assert {"updates", "BLEU"} <= set(texts(svg))
+
+
+def test_ids_bear_the_key() -> None:
+    """Pins that two drawings of equal content share no id."""
+    ids = [set(re.findall(r' id="([^"]*)"', curves_svg(CURVES, "x", "y", key))) for key in ("one", "two")]
+    assert ids[0]
+    assert ids[1]
+    assert not ids[0] & ids[1]
+
+
+def test_the_users_settings_of_matplotlib_change_nothing() -> None:
+    """Pins that the page looks the same for everyone, and that drawing leaves no settings behind."""
+    plain = curves_svg(CURVES, "x", "y", "one")
+    with mpl.rc_context({"font.size": 30, "axes.grid": False, "svg.fonttype": "path"}):
+        assert curves_svg(CURVES, "x", "y", "one") == plain
+        assert mpl.rcParams["font.size"] == 30
+
+
+def test_buckets_tell_how_many_lines_they_hold() -> None:
+    """Pins label and count under each point."""
+    svg = buckets_svg([Bucket("1-10", 1200, (30.0, 35.0)), Bucket("$11$", 4, (20.0, 25.0))], "one")
+    assert {"1-10", "1,200 lines", "$11$", "4 lines"} <= set(texts(svg))
+
+
+def test_attention_labels_are_any_text() -> None:
+    """Pins that pieces stay text whatever is in them: markup, formulas, control characters, any script."""
+    source = ("<b>", "$a$", "我", "\x00", "fill: #000000")
+    weights = (tuple(0.2 for _ in source), tuple(0.2 for _ in source))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        svg = attention_svg(AttentionMap("x", source, ("مرحبا", "</s>"), weights), "one")
+    assert {"<b>", "$a$", "我", "\ufffd", "fill: #000000", "مرحبا", "</s>"} <= set(texts(svg))
+    assert "data:image/png;base64," in svg
+
+
+@pytest.mark.parametrize(("index", "expected"), [(0, 0), (5, 5), (6, 0)])
+def test_styles_come_again(index: int, expected: int) -> None:
+    """Pins that a seventh system is drawn."""
+    assert system_style(index) == expected

@@ -1,0 +1,94 @@
+"""Sentences and numbers of a report against values computed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests import hand_made_comparison as made
+from transformer_mt.evaluation.comparison import TimeToBleu
+from transformer_mt.evaluation.findings import duration, findings, points, probability
+
+
+@pytest.mark.parametrize(
+    ("bleu", "p", "sentence"),
+    [
+        ((36.5, 40.7), 0.000999, "transformer is 4.2 BLEU ahead of lstm on test2016 (p = 0.001)"),
+        ((36.5, 40.7), 0.0001, "transformer is 4.2 BLEU ahead of lstm on test2016 (p < 0.001)"),
+        ((40.7, 36.5), 0.049, "lstm is 4.2 BLEU ahead of transformer on test2016 (p = 0.049)"),
+        (
+            (36.5, 36.8),
+            0.05,
+            "No significant difference between transformer and lstm on test2016 (0.3 BLEU apart, p = 0.050)",
+        ),
+        (
+            (36.5, 40.7),
+            None,
+            "transformer is 4.2 BLEU ahead of lstm on test2016, but its significance is not known",
+        ),
+    ],
+)
+def test_who_is_ahead(bleu: tuple[float, float], p: float | None, sentence: str) -> None:
+    """Pins winner, distance, and that the first system may win."""
+    assert findings(made.comparison(made.test_set(bleu=bleu, p=p)))[0] == sentence
+
+
+def test_both_tests_must_agree() -> None:
+    """Pins that the larger p decides."""
+    one = made.test_set()
+    score = replace(one.results[1].scores[0], p_bootstrap=0.01, p_randomisation=0.2)
+    one = replace(one, results=(one.results[0], replace(one.results[1], scores=(score,))))
+    assert findings(made.comparison(one))[0].endswith("(4.2 BLEU apart, p = 0.200)")
+
+
+def test_the_best_rival_is_named() -> None:
+    """Pins that with several systems the headline is about the best of them."""
+    one = made.test_set(names=("a", "b", "c"), bleu=(30.0, 31.0, 33.0), hypotheses=("x", "x", "x"))
+    assert findings(made.comparison(one, names=("a", "b", "c")))[0].startswith("c is 3.0 BLEU ahead of a")
+
+
+def test_less_is_more_for_ter() -> None:
+    """Pins the direction of the one score that counts faults."""
+    one = made.test_set()
+    results = tuple(replace(r, scores=r.scores[1:]) for r in one.results)
+    assert findings(made.comparison(replace(one, results=results)))[0].startswith(
+        "transformer is 4.2 TER ahead of lstm"
+    )
+
+
+def test_every_set_has_its_sentence_and_the_highest_shared_level_counts() -> None:
+    """Pins one sentence a set, then one about time, without a level that one system alone has reached."""
+    full = made.comparison(made.test_set(), made.test_set("test2017"))
+    assert [sentence.split(" on ")[0] for sentence in findings(full)] == [
+        "transformer is 4.2 BLEU ahead of lstm",
+        "transformer is 4.2 BLEU ahead of lstm",
+        "transformer reaches 20 validation BLEU after 5 min 00 s of training, lstm after 10 min 00 s "
+        "(2.0 times as long)",
+    ]
+    assert len(findings(replace(full, time_to_bleu=(TimeToBleu(40.0, (None, 900.0)),)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (4.21, "4.2 s"),
+        (59.97, "1 min 00 s"),
+        (750.0, "12 min 30 s"),
+        (3599.7, "1 h 00 min"),
+        (3930.0, "1 h 06 min"),
+        (50400.0, "14 h 00 min"),
+    ],
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    """Pins units and rounding, 60 s never among them."""
+    assert duration(seconds) == text
+
+
+def test_digits() -> None:
+    """Pins one digit for scores up to 100, three for metrics around 1, and no p of zero."""
+    assert points("bleu", 41.26) == "41.3"
+    assert points("COMET", 0.83249) == "0.832"
+    assert points("COMET", 83.249) == "83.2"
+    assert [probability(p) for p in (None, 0.0004, 0.000999, 0.0512)] == ["–", "< 0.001", "0.001", "0.051"]
