@@ -39,11 +39,16 @@ def write_model_card(run_dir: Path) -> None:
 
 def _model(name: str, recipe: Recipe, info: dict[str, Any]) -> str:
     model = recipe.model
+    if model.architecture == "lstm":
+        kind = "An lstm"
+        sizes = f"{model.attention} attention" + (", input feeding" if model.input_feeding else "")
+    else:
+        kind, sizes = "A transformer", f"{model.num_heads} heads, d_ff {model.d_ff}"
     return (
         f"# {name}: {recipe.data.src_lang} to {recipe.data.tgt_lang}\n\n"
-        f"A {model.architecture} of {info['parameters']:,} parameters (d_model {model.d_model}, "
-        f"{model.num_heads} heads, d_ff {model.d_ff}, {model.num_encoder_layers} + "
-        f"{model.num_decoder_layers} layers), trained by transformer-mt {info['transformer_mt']}."
+        f"{kind} of {info['parameters']:,} parameters (d_model {model.d_model}, {sizes}, "
+        f"{model.num_encoder_layers} + {model.num_decoder_layers} layers), "
+        f"trained by transformer-mt {info['transformer_mt']}."
     )
 
 

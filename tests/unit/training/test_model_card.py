@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from random_run import random_run
+from random_run import MODELS, random_run
 
 from transformer_mt.checkpoint import folder_of, write_json
 from transformer_mt.errors import CheckpointError
@@ -12,9 +12,16 @@ from transformer_mt.training.model_card import write_model_card
 SIGNATURE = "nrefs:1|case:mixed|tok:13a"
 
 
-def test_card_holds_data_command_scores_with_signatures_and_cost(tmp_path):
+@pytest.mark.parametrize(
+    ("architecture", "described"),
+    [
+        ("transformer", "A transformer of 1,234 parameters (d_model 32, 2 heads, d_ff 48, 1 + 1 layers)"),
+        ("lstm", "An lstm of 1,234 parameters (d_model 32, general attention, 1 + 1 layers)"),
+    ],
+)
+def test_card_holds_data_command_scores_with_signatures_and_cost(tmp_path, architecture, described):
     """Pins scores without signature, and signatures that break the table they stand in."""
-    run_dir = random_run(tmp_path / "run")
+    run_dir = random_run(tmp_path / "run", model=MODELS[architecture])
     config = next(run_dir.glob("checkpoints/*/config.yaml"))
     (run_dir / "config.yaml").write_bytes(config.read_bytes())
     info = {
@@ -41,7 +48,7 @@ def test_card_holds_data_command_scores_with_signatures_and_cost(tmp_path):
     write_model_card(run_dir)
     card = (run_dir / "README.md").read_text(encoding="utf-8")
     for part in (
-        "1,234 parameters",
+        described,
         "5,678 pairs",
         "transformer-mt train recipe.yaml",
         f"- validation, step 20: bleu 33.33 (`{SIGNATURE}`)",
