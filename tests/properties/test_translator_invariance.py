@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from small_models import small_config
 
-from transformer_mt.config import DecodingConfig, ModelConfig
+from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.translator import Translation, Translator
-from transformer_mt.model.build import build_model
-from transformer_mt.model.transformer import Transformer
+from transformer_mt.model.build import Model, build_model
 from transformer_mt.text.corpus import read_pairs
 from transformer_mt.text.tokenizer import Tokenizers, train_tokenizer
 
@@ -31,11 +32,16 @@ def _tokenizers(lines: list[str], vocab_size: int) -> Tokenizers:
     return Tokenizers(tokenizer, tokenizer)
 
 
-def _model(vocab_size: int, seed: int, **options: object) -> Transformer:
+ROTARY = {"positions": "rotary", "d_ff": 160}
+SINUSOIDAL = {"positions": "sinusoidal", "d_ff": 160}
+LSTM = {"architecture": "lstm", "tied_embeddings": "none"}
+FED_LSTM = {**LSTM, "attention": "additive", "input_feeding": True}
+
+
+def _model(vocab_size: int, seed: int, **options: Any) -> Model:
     torch.manual_seed(seed)
-    sizes = {"d_model": 96, "num_heads": 4, "d_ff": 160, "num_encoder_layers": 1, "num_decoder_layers": 1}
-    config = ModelConfig.model_validate({**sizes, **options})
-    return build_model(config, vocab_size, vocab_size).eval()
+    sizes = {"d_model": 96, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    return build_model(small_config(**{**sizes, **options}), vocab_size, vocab_size).eval()
 
 
 def _decoding(**options: object) -> DecodingConfig:
@@ -55,18 +61,21 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("beam_size", "positions", "threads", "count"),
+    ("beam_size", "options", "threads", "count"),
     # Two threads that share busy cores wait for each other at every step: few lines suffice there.
     [
-        (1, "rotary", 1, 40),
-        (2, "sinusoidal", 1, 40),
-        (5, "rotary", 1, 40),
-        (1, "rotary", 2, 8),
-        (5, "rotary", 2, 8),
+        (1, ROTARY, 1, 40),
+        (2, SINUSOIDAL, 1, 40),
+        (5, ROTARY, 1, 40),
+        (1, ROTARY, 2, 8),
+        (5, ROTARY, 2, 8),
+        (1, FED_LSTM, 1, 40),
+        (5, LSTM, 1, 40),
+        (5, LSTM, 2, 8),
     ],
 )
 def test_batch_size_and_neighbours_do_not_matter(
-    beam_size: int, positions: str, threads: int, count: int
+    beam_size: int, options: dict[str, Any], threads: int, count: int
 ) -> None:
     """Pins B016, B074, B075 and the rounding of matrix products with few rows: texts and scores are equal
     bit for bit. No tolerance, hence no chance in it."""
@@ -74,7 +83,7 @@ def test_batch_size_and_neighbours_do_not_matter(
     lines = _lines(count, seed=beam_size)
     lines[3:3] = ["", " \u3000", "\ufeff"]
     tokenizers = _tokenizers([*lines, *_lines(40, seed=99)], 340)
-    model = _model(340, 7, positions=positions)
+    model = _model(340, 7, **options)
 
     def outcome(batch_size: int, texts: list[str]) -> list[list[tuple[str, float]]]:
         decoding = _decoding(beam_size=beam_size, batch_size=batch_size)
@@ -82,6 +91,7 @@ def test_batch_size_and_neighbours_do_not_matter(
 
     expected = outcome(64, lines)
     assert outcome(1, lines) == expected
+    assert outcome(2, lines) == expected
     assert outcome(7, lines) == expected
     assert outcome(64, lines[::-1]) == expected[::-1]
     assert len({candidates[0][0] for candidates in expected}) > count // 4
@@ -110,7 +120,7 @@ def test_n_best_lists_do_not_depend_on_neighbours() -> None:
     """The same for lists of several translations, whose texts are all different (B069)."""
     lines = _lines(30, seed=5)
     tokenizers = _tokenizers(lines, 340)
-    model = _model(340, 9)
+    model = _model(340, 9, d_ff=160)
     outcomes = []
     for batch_size in (1, 64):
         decoding = _decoding(beam_size=4, nbest=4, batch_size=batch_size)

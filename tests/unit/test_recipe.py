@@ -107,6 +107,26 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(write: Any) -> None:
             BASE + "model:\n  d_ff: 12\n  num_heads: 3\n",
             "recipe.yaml:9:3: model.num_heads: `num_heads` must divide `d_model`, but 3 does not divide 512",
         ),
+        (
+            BASE + "model:\n  architecture: lstm\n  num_heads: 4\n",
+            "recipe.yaml:9:3: model.num_heads: means something to architecture transformer only; remove it",
+        ),
+        (
+            BASE + "model:\n  d_model: 64\n  attention: additive\n",
+            "recipe.yaml:9:3: model.attention: means something to architecture lstm only; remove it",
+        ),
+        (
+            BASE + "model:\n  architecture: lstm\n  d_model: 321\n",
+            "recipe.yaml:9:3: model.d_model: must be even: half of it reads the source backwards, but is 321",
+        ),
+        (
+            BASE + "model:\n  architecture: lstm\ntraining:\n  compile: true\n",
+            "recipe.yaml:10:3: training.compile: the lstm runs in kernels that cannot be compiled; remove",
+        ),
+        (
+            BASE + "model:\n  architecture: lstm\ntraining:\n  activation_dropout: 0.1\n",
+            "recipe.yaml:10:3: training.activation_dropout: the lstm has no feed-forward blocks; remove",
+        ),
         (BASE + "x: 2020-13-45\n", "recipe.yaml: "),
         (BASE + "x: " + "9" * 5000 + "\n", "recipe.yaml: "),
         (BASE.replace("  valid: valid\n", ""), "recipe.yaml:2:1: data.valid: this key is needed"),
@@ -214,9 +234,11 @@ def test_data_root_is_relative_to_where_it_was_written(
     assert load_recipe(path, ["data.root=text"]).data.root == str((elsewhere / "text").resolve())
 
 
-def test_a_printed_recipe_reads_back_equal(write: Any) -> None:
+@pytest.mark.parametrize("architecture", ["transformer", "lstm"])
+def test_a_printed_recipe_reads_back_equal(write: Any, architecture: str) -> None:
     """Pins --print-config: every key is there, and the text gives the same recipe."""
-    recipe = load_recipe(write(BASE + "model:\n  preset: tiny\ntraining:\n  eps: 1e-12\n"))
+    model = f"model:\n  architecture: {architecture}\n  preset: tiny\n"
+    recipe = load_recipe(write(BASE + model + "training:\n  eps: 1e-12\n"))
     text = dump_recipe(recipe)
     assert load_recipe(write(text)) == recipe
     for key in flatten(recipe):
@@ -280,6 +302,15 @@ def test_differences_separate_what_a_continued_run_may_change(write: Any) -> Non
     assert allowed == {"training.max_steps": (100_000, 7), "decoding.nbest": (1, 2)}
     assert refused == {"training.dropout": (0.1, 0.3), "model.d_ff": (2048, 64)}
     assert differences(old, old) == ({}, {})
+
+
+def test_another_architecture_is_another_run(write: Any) -> None:
+    """Pins keys that only one of two recipes has: they count as changed, and none is looked up in vain."""
+    of_transformer = load_recipe(write(BASE + "model: {preset: tiny}\n"))
+    of_lstm = load_recipe(write(BASE + "model: {preset: tiny, architecture: lstm}\n"))
+    for old, new in ((of_transformer, of_lstm), (of_lstm, of_transformer)):
+        names = old.model.architecture, new.model.architecture
+        assert differences(old, new)[1]["model.architecture"] == names
 
 
 def test_auto_agrees_with_what_it_was_resolved_to(write: Any) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from random_run import random_run
+from random_run import MODELS, random_run
 
 from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
+@pytest.fixture(params=MODELS)
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A run with checkpoints of two steps, equal but for the second's weights, which are doubled."""
-    folder = random_run(tmp_path / "run")
+    folder = random_run(tmp_path / "run", model=MODELS[request.param])
     (step,) = ckpt.saved_steps(folder)
     first = ckpt.read_checkpoint(ckpt.folder_of(folder, step))
     loaded = ckpt.load_run(folder)

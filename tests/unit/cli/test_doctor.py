@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from random_run import random_run
+from random_run import MODELS, random_run
 
 from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
@@ -19,9 +19,9 @@ from transformer_mt.recipe import dump_recipe
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A run of one checkpoint, with its recipe and the text it names."""
-    folder = random_run(tmp_path / "run")
+    folder = random_run(tmp_path / "run", model=MODELS[getattr(request, "param", "transformer")])
     (folder / "config.yaml").write_text(dump_recipe(ckpt.load_run(folder).recipe), encoding="utf-8")
     for name in ("train", "valid", "test", "sets/two"):
         for language in ("de", "en"):
@@ -69,6 +69,7 @@ def test_what_was_chosen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     assert "checkpoints" not in report
 
 
+@pytest.mark.parametrize("run", MODELS, indirect=True)
 def test_a_table_has_one_line_for_each_finding(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sections stand once, values start in one column."""
     assert main(["doctor", str(run)]) == 0
