@@ -69,7 +69,10 @@ def buckets_svg(buckets: Sequence[Bucket], key: str) -> str:
         figure, axes = _axes("", "BLEU")
         for index in range(len(buckets[0].bleu)):
             _line(axes, index, range(len(buckets)), [bucket.bleu[index] for bucket in buckets])
-        labels = [f"{_printable(bucket.label)}\n{bucket.sentences:,} lines" for bucket in buckets]
+        counts = [f"{bucket.sentences:,} line{'s' * (bucket.sentences != 1)}" for bucket in buckets]
+        labels = [
+            f"{_printable(bucket.label)}\n{count}" for bucket, count in zip(buckets, counts, strict=True)
+        ]
         axes.set_xticks(range(len(buckets)), labels, parse_math=False)
         axes.set_xlim(-0.4, len(buckets) - 0.6)
         axes.set_ylim(bottom=0)
@@ -136,8 +139,9 @@ def _svg(figure: Figure, key: str) -> str:
     used = set(re.findall(r'(?:href="|url\()#([\w.-]+)', written.getvalue()))
     for element in root.iter():
         _adapt(element, key, used)
-    width, height = (round(float(root.attrib.pop(side)[:-2]) * 4 / 3) for side in ("width", "height"))
-    root.set("style", f"--width:{width}px;--height:{height}px")
+    del root.attrib["height"]
+    points = float(root.attrib.pop("width").removesuffix("pt"))
+    root.set("style", f"--width:{points * 4 / 3:.0f}px")
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
     return ElementTree.tostring(root, encoding="unicode")

@@ -16,6 +16,9 @@ SIGNIFICANT = 0.05
 ABSENT = "–"
 """Stands where a number is not known."""
 
+# Times nearer to each other are called equal.
+_NOTABLY_SLOWER = 1.05
+
 _LOWER_IS_BETTER = {"ter"}
 
 
@@ -111,6 +114,8 @@ def _faster(comparison: Comparison) -> Iterator[str]:
         )
         if len(reached) > 1:
             (fast, quick), (slow, late) = reached[0], reached[-1]
+            if slow / fast < _NOTABLY_SLOWER:
+                return
             yield (
                 f"{names[quick]} reaches {level.bleu:g} validation BLEU after {duration(fast)} of training, "
                 f"{names[late]} after {duration(slow)} ({slow / fast:.1f} times as long)"

@@ -47,8 +47,8 @@ def test_the_users_settings_of_matplotlib_change_nothing() -> None:
 
 def test_buckets_tell_how_many_lines_they_hold() -> None:
     """Pins label and count under each point."""
-    svg = buckets_svg([Bucket("1-10", 1200, (30.0, 35.0)), Bucket("$11$", 4, (20.0, 25.0))], "one")
-    assert {"1-10", "1,200 lines", "$11$", "4 lines"} <= set(texts(svg))
+    svg = buckets_svg([Bucket("1-10", 1200, (30.0, 35.0)), Bucket("$11$", 1, (20.0, 25.0))], "one")
+    assert {"1-10", "1,200 lines", "$11$", "1 line"} <= set(texts(svg))
 
 
 def test_attention_labels_are_any_text() -> None:
