@@ -40,6 +40,9 @@ decoding:
   beam_size: 2
 """
 
+LSTM = {"d_model: 64\n  num_heads: 2\n  d_ff: 128": "architecture: lstm\n  d_model: 64"}
+"""What makes an LSTM of the recipe above, for `replace` below."""
+
 MakeTask = Callable[..., Path]
 
 

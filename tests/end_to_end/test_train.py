@@ -15,6 +15,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from tests.end_to_end.conftest import LSTM
 from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
 
@@ -60,8 +61,9 @@ def test_copy_task_is_learned(copy_task, capsys):
     assert exact >= 0.98 * len(expected)
 
 
-def test_run_directory_has_everything(copy_task):
-    recipe = copy_task()
+@pytest.mark.parametrize("model", [{}, LSTM], ids=["transformer", "lstm"])
+def test_run_directory_has_everything(copy_task, model):
+    recipe = copy_task(model)
     assert main(["train", str(recipe)]) == 0
     run_dir = recipe.parent / "run"
     present = {entry.name for entry in run_dir.iterdir()}
@@ -89,6 +91,8 @@ def test_run_directory_has_everything(copy_task):
     record = metrics(run_dir, "train")[-1]
     assert 0.0 < record["padding"] < 0.5
     assert record["tokens_per_second"] > 0.0
+    (events,) = (run_dir / "tensorboard").glob("events*")
+    assert events.read_bytes().count(b"attention/2") >= 2
 
 
 @pytest.mark.slow
@@ -101,6 +105,10 @@ def test_run_directory_has_everything(copy_task):
             "type: bpe": "type: bpe\n  sampling: 0.2",
         },
         {"precision: fp32": "precision: fp16\n  gradient_checkpointing: true\n  attention_dropout: 0.1"},
+        {
+            **LSTM,
+            "precision: fp32": "precision: bf16\n  ema: 0.9\n  gradient_checkpointing: true",
+        },
     ],
 )
 def test_stopped_and_continued_equals_not_stopped(copy_task, settings):
@@ -153,9 +161,10 @@ def test_continuing_after_a_lost_checkpoint_rewrites_the_metrics_once(copy_task)
     assert all(torch.equal(again[name], whole[name]) for name in whole)
 
 
-def test_validation_best_and_evaluate_agree(copy_task):
+@pytest.mark.parametrize("model", [{}, LSTM], ids=["transformer", "lstm"])
+def test_validation_best_and_evaluate_agree(copy_task, model):
     """Pins validation with other weights, beam or references than `evaluate` of the best one (B173)."""
-    recipe = copy_task({"learning_rate: 3e-3": "learning_rate: 3e-3\n  ema: 0.9\n  metric: chrf"})
+    recipe = copy_task({**model, "learning_rate: 3e-3": "learning_rate: 3e-3\n  ema: 0.9\n  metric: chrf"})
     assert main(["train", str(recipe)]) == 0
     run_dir = recipe.parent / "run"
     assert main(["evaluate", str(run_dir), "--test", "valid"]) == 0
@@ -211,6 +220,35 @@ def test_another_recipe_or_other_data_are_refused(copy_task, capsys):
     assert ckpt.saved_steps(recipe.parent / "run") == [10]
 
 
+def test_another_architecture_neither_continues_nor_starts_a_run(copy_task, tmp_path, capsys):
+    """One line that names the architectures, not the first weight that is missing; nothing is changed."""
+    recipe, other = copy_task(), copy_task(LSTM)
+    assert main(["train", str(recipe), "training.max_steps=1"]) == 0
+    run_dir = recipe.parent / "run"
+    before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert main(["train", str(other), f"run_dir={run_dir}"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "belongs to another configuration (model.architecture: 'transformer' -> 'lstm', " in error
+    assert main(["train", str(other), f"run_dir={tmp_path / 'new'}", "--init-from", str(run_dir)]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "run: is a transformer, but model.architecture of this recipe is lstm; " in error
+    assert {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()} == before
+
+
+def test_a_rehearsal_and_doctor_know_an_lstm(copy_task, capsys):
+    """Through the commands: what --dry-run reports, and what doctor says of the run that follows."""
+    recipe = copy_task(LSTM, pairs=120)
+    assert main(["train", str(recipe), "--dry-run"]) == 0
+    report = capsys.readouterr().out
+    assert "one update: finite" in report
+    assert main(["train", str(recipe), "training.max_steps=1"]) == 0
+    assert main(["doctor", str(recipe.parent / "run")]) == 0
+    assert "FAULT" not in capsys.readouterr().out
+    parameters = json.loads((recipe.parent / "run" / "run.json").read_text(encoding="utf-8"))["parameters"]
+    assert f"parameters         {parameters:,} " in report
+
+
 def test_overwrite_leaves_a_folder_that_is_no_run_alone(copy_task, capsys):
     recipe = copy_task()
     run_dir = recipe.parent / "run"
@@ -229,9 +267,10 @@ def test_checkpoints_without_config_are_refused(copy_task, capsys):
     assert "holds checkpoints but no config.yaml" in capsys.readouterr().err
 
 
-def test_fine_tuning_starts_from_the_weights_with_a_fresh_best(copy_task, tmp_path):
+@pytest.mark.parametrize("model", [{}, LSTM], ids=["transformer", "lstm"])
+def test_fine_tuning_starts_from_the_weights_with_a_fresh_best(copy_task, tmp_path, model):
     """Pins an inherited best score (B123): the new run has steps, best and optimizer of its own."""
-    recipe = copy_task()
+    recipe = copy_task(model)
     assert main(["train", str(recipe)]) == 0
     old = recipe.parent / "run"
     new = tmp_path / "tuned"

@@ -311,10 +311,16 @@ def _pictures(
 
 def _initialise_from(trainer: Trainer, run: str) -> None:
     """Give a new run the weights of another; its own optimizer, schedule and best score start anew."""
-    from transformer_mt.checkpoint import find_checkpoint, load_weights, read_checkpoint
+    from transformer_mt.checkpoint import find_checkpoint, load_weights, read_checkpoint, read_recipe
     from transformer_mt.text.tokenizer import load_tokenizers
 
     folder = find_checkpoint(run)
+    kind, wanted = read_recipe(folder).model.architecture, trainer.recipe.model.architecture
+    if kind != wanted:
+        raise ConfigError(
+            f"--init-from {run}: is a {kind}, but model.architecture of this recipe is {wanted}; "
+            "name a run of that architecture"
+        )
     theirs, ours = load_tokenizers(folder), trainer.tokenizers
     if (theirs.src.fingerprint, theirs.tgt.fingerprint) != (ours.src.fingerprint, ours.tgt.fingerprint):
         raise ConfigError(
