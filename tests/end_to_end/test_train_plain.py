@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.conftest import LSTM
 from transformer_mt.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -18,9 +19,10 @@ def losses(run_dir: Path) -> list[float]:
     return [record["loss"] for record in map(json.loads, filter(None, lines)) if record["kind"] == "train"]
 
 
-def test_fast_and_plain_training_agree_without_dropout(copy_task):
+@pytest.mark.parametrize("model", [{}, LSTM], ids=["transformer", "lstm"])
+def test_fast_and_plain_training_agree_without_dropout(copy_task, model):
     """Pins a fast path whose loss or gradients are another function than the plain one's."""
-    recipe = copy_task({"dropout: 0.1": "dropout: 0.0"})
+    recipe = copy_task({**model, "dropout: 0.1": "dropout: 0.0"})
     plain, fast = recipe.parent / "plain", recipe.parent / "fast"
     command = [ROOT / "tools" / "train_plain", recipe, f"run_dir={plain}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -54,8 +54,7 @@ class Recurrence(nn.Module):
             zeros = states.new_zeros(states.size(0), self.hidden_size)  # (B, H)
             first = zeros, zeros
         recurrent: nn.Module = self.recurrent
-        if _is_fp16_on_cpu(states) or not isinstance(recurrent, nn.Linear):
-            # Torch's kernel has neither that nor narrow products.
+        if not has_kernel(states) or not isinstance(recurrent, nn.Linear):  # it has no narrow products
             return self._loop(self.inputs(states), first)
         bias = self.inputs.bias
         output, hidden, cell = torch.lstm(
@@ -454,10 +453,10 @@ def mirrored(lengths: Tensor, longest: int) -> Tensor:
     return (mirror + longest * torch.arange(len(lengths), device=lengths.device)[:, None]).flatten()
 
 
-def _is_fp16_on_cpu(states: Tensor) -> bool:
-    """Whether a product with these states is computed in fp16 on a CPU."""
-    autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.float16
-    return states.device.type == "cpu" and autocast
+def has_kernel(states: Tensor) -> bool:
+    """Whether torch has a kernel for a whole sequence in the arithmetic used here: on CPUs not in fp16."""
+    fp16 = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.float16
+    return states.device.type != "cpu" or not fp16
 
 
 def _take(states: Tensor, rows: Tensor) -> Tensor:
