@@ -37,6 +37,7 @@ EXTRA = {
     "transformer-mt prepare recipes/multi30k_de_en": OWN,
     "transformer-mt train recipes/multi30k_de_en": OWN,
     "transformer-mt train recipes/zh_en_bundled/transformer.yaml": BUNDLED + "training.max_steps=8",
+    "transformer-mt train recipes/zh_en_bundled/lstm.yaml": BOTH + DATA + "training.max_steps=8",
     "transformer-mt train recipes/zh_en_bundled/transformer.yaml training.max_steps=2000": (
         BUNDLED + "training.max_steps=12"
     ),
