@@ -33,7 +33,7 @@ def parser() -> Parser:
     )
     words.add_argument("--list", action="store_true", help="name the rows, measure nothing")
     words.add_argument("--only", action="append", default=[], metavar="ROW", help="this row; repeatable")
-    words.add_argument("--quick", action="store_true", help="short windows: under ten minutes on two cores")
+    words.add_argument("--quick", action="store_true", help="short windows: about ten minutes on two cores")
     words.add_argument("--pairs", type=count, metavar="N", help="runs of each side (default: 3, quick: 2)")
     words.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     words.add_argument("--threads", type=count, metavar="N", help="of ours and peers (default: all cores)")

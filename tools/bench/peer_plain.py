@@ -1,4 +1,5 @@
-"""The peer that everybody can write: torch.nn.Transformer in a plain training loop, no tricks."""
+"""The peers that everybody can write: torch.nn.Transformer, or the LSTM of `plain_lstm`, in a plain training
+loop, no tricks."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from tools.bench.exported import Exported, Ids
 from tools.bench.meter import Meter, peak_gib, synchronizer
+from tools.bench.plain_lstm import PlainLstm
 from tools.bench.task import BOS_ID, DROPOUT, LABEL_SMOOTHING, PAD_ID, SIZES, Job, Size, answer
 
 _MAX_LENGTH = 512
@@ -66,7 +68,9 @@ def main() -> None:
     asked, effort = job.measurement, job.effort
     torch.manual_seed(1)
     data = Exported(job.path(""))
-    model = PlainTransformer(SIZES[asked.size], len(data.pieces)).to(job.device)
+    size = SIZES[asked.size]
+    kinds = {"transformer": PlainTransformer, "lstm": PlainLstm}
+    model = kinds[size.architecture](size, len(data.pieces)).to(job.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98))
     kind = torch.device(job.device).type
     meter = Meter(effort.warm_seconds, effort.window_seconds, effort.windows, synchronizer(torch, job.device))

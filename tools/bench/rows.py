@@ -78,6 +78,8 @@ ROWS = (
     _train("S", "bf16", ("plain",), 2.5, 3.5),
     _train("B", "bf16", ("plain",), 2.5, 3.5),
     _train("S", "fp32", ("plain", "transformers"), 1.4, 1.8),
+    _train("lstm", "bf16", ("plain",), 1.5, 2.0),
+    _train("lstm", "fp32", ("plain",), 1.5, 2.0),
     _decode("S", 5, "bf16", _CT2_FP32, (1.0, 1.3)),
     _decode("S", 5, "bf16", _CT2_INT8, (None, 1.0)),
     _decode("B", 5, "bf16", _CT2_FP32, (1.4, 2.0)),

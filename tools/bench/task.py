@@ -27,16 +27,21 @@ LENGTHS = (16, 64, 256, 512)
 
 @dataclass(frozen=True)
 class Size:
-    """A model; as many decoder layers as encoder layers."""
+    """A model; as many decoder layers as encoder layers. An lstm has no heads and no feed-forward blocks."""
 
     preset: str
     d_model: int
     num_heads: int
     d_ff: int
     num_layers: int
+    architecture: str = "transformer"
 
 
-SIZES = {"S": Size("small", 256, 4, 1024, 3), "B": Size("base", 512, 8, 2048, 6)}
+SIZES = {
+    "S": Size("small", 256, 4, 1024, 3),
+    "B": Size("base", 512, 8, 2048, 6),
+    "lstm": Size("small", 320, 0, 0, 3, "lstm"),
+}
 
 
 @dataclass(frozen=True)

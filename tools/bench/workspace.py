@@ -90,7 +90,7 @@ def _recipe(corpus: Corpus, folder: Path, size: str) -> dict[str, object]:
             "tgt_lang": corpus.tgt_lang,
         },
         "tokenizer": {"type": "bpe", "vocab_size": corpus.vocab_size},
-        "model": {"preset": SIZES[size].preset},
+        "model": {"architecture": SIZES[size].architecture, "preset": SIZES[size].preset},
         "training": {
             "max_tokens": MAX_TOKENS,
             "dropout": DROPOUT,

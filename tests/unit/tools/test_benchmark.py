@@ -10,16 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.conftest import REPOSITORY
 from tests.small_corpora import write_made_up
 from tools.bench import __main__ as command
 from tools.bench import exported, machine, meter, workspace
 from tools.bench.measure import MeasurementFailed, Setting
+from tools.bench.plain_lstm import PlainLstm
 from tools.bench.rows import ROWS
-from tools.bench.task import Effort, Job, Measurement
+from tools.bench.task import SIZES, Effort, Job, Measurement
 from tools.command_line import one_line_errors, writable
+from transformer_mt.config import ModelConfig
 from transformer_mt.errors import ConfigError, DataError
+from transformer_mt.model.build import build_model
 
 TINY = Effort(
     warm_seconds=0.01,
@@ -235,6 +239,26 @@ def test_children_that_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("tools.bench.measure._MOST_SECONDS", 0.1)
     with pytest.raises(MeasurementFailed, match=r"took more than 0\.1 s"):
         Setting(str(tmp_path), "cpu", 1, TINY, str(script)).run(Measurement("plain", "train"))
+
+
+def test_the_plain_lstm_is_of_our_size_and_sees_no_padding() -> None:
+    """Pins a row that compares unequal models, and a peer that is slow or quick for being wrong."""
+    torch.manual_seed(0)
+    size = SIZES["lstm"]
+    plain = PlainLstm(size, 500).eval()
+    wanted = {"architecture": "lstm", "preset": size.preset}
+    ours = build_model(ModelConfig.model_validate(wanted), 500, 500)
+    assert [len(plain.cells), plain.encoder.num_layers, plain.output.in_features] == [
+        len(ours.decoder_layers),
+        len(ours.encoder_layers),
+        ours.output_weight.size(1),
+    ]
+    counts = [sum(weight.numel() for weight in model.parameters()) for model in (plain, ours)]
+    assert counts[0] / counts[1] == pytest.approx(1.0, abs=0.02)
+    src, tgt_in = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 8, 9]])
+    alone = plain(src, tgt_in)
+    among = plain(torch.tensor([[5, 6, 7, 3, 0, 0], [5] * 5 + [3]]), torch.tensor([[2, 8, 9, 0], [2] * 4]))
+    torch.testing.assert_close(among[:1, :3], alone, rtol=1e-4, atol=1e-4)
 
 
 def test_a_job_arrives_as_it_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
