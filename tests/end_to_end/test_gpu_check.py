@@ -45,6 +45,9 @@ def test_every_part_runs(tmp_path: Path) -> None:
     assert all(lane["right"] for name, lane in found["lanes"].items() if name != "seconds_in_all")
     assert len(found["lanes"]) == 11
     assert found["repeats"]["same_update_twice"] is found["repeats"]["recomputed_layers"] is True
+    lstm = found["lstm"]
+    assert [lane["right"] for lane in lstm.values() if isinstance(lane, dict)] == [True] * 4
+    assert lstm["general, translated alike"] == lstm["additive, fed, translated alike"] == 1.0
     assert found["train"]["updates"] == 4
     assert found["train"]["fp32, batch 256"]["same_as_first"] == 1.0
     assert "BLEU, bf16, batch 64" in found["train"]

@@ -28,6 +28,7 @@ PARTS = {
     "speed_base": 60.0,
     "train": 170.0,
     "decode": 60.0,
+    "lstm": 30.0,
     "memory": 50.0,
     "profile": 40.0,
     "speed_big": 50.0,

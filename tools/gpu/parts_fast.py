@@ -24,6 +24,7 @@ from tools.gpu.setting import (
 from transformer_mt.data.batch import Batch
 from transformer_mt.decoding.beam_search import beam_search
 from transformer_mt.decoding.stepper import Stepper
+from transformer_mt.model.build import Model
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.narrow_linear import narrow_linear, with_narrow_products
 from transformer_mt.model.transformer import Transformer
@@ -166,7 +167,7 @@ def decode(setting: Setting) -> None:
             setting.report(**{f"{precision}, batch {batch_size}": {"sentences_per_second": rate}})
 
 
-def make_stepper(model: Transformer, precision: str, min_length: int = 1) -> Stepper:
+def make_stepper(model: Model, precision: str, min_length: int = 1) -> Stepper:
     """What `translate` decodes with in fp32 or bf16; what the weights become later, bf16 does not see."""
     rough_output = None
     if precision == "bf16":

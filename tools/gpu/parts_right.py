@@ -14,14 +14,14 @@ from torch import Tensor
 from tools.gpu.setting import Setting, made_up_batches, make_model, make_updater, peak_flops
 from transformer_mt.data.batch import Batch, PackedBatch
 from transformer_mt.model.attention import fused_attention, plain_attention
+from transformer_mt.model.build import Model
 from transformer_mt.model.packed_attention import Packing, has_kernel, kernel_attention, packed_mask
-from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import autocast_dtype
 from transformer_mt.training.precision import autocast
 from transformer_mt.training.step import LossModule
 
-# precision -> largest relative difference of loss and of the whole gradient against fp32 on the CPU.
-_TOLERANCE = {"fp32": (1e-5, 1e-3), "bf16": (1e-2, 6e-2), "fp16": (2e-3, 2e-2)}
+TOLERANCE = {"fp32": (1e-5, 1e-3), "bf16": (1e-2, 6e-2), "fp16": (2e-3, 2e-2)}
+"""precision -> largest relative difference of loss and of the whole gradient against fp32 on the CPU."""
 _KINDS: dict[str, dict[str, Any]] = {
     "encoder": {},
     "decoder": {"causal": True},
@@ -70,12 +70,12 @@ def kernels(setting: Setting) -> None:
             errors: dict[str, Any] = {"used in training": usual}
             for kind, places in _KINDS.items():
                 measure = partial(_kernel_error, queries, dtype, head_dim, num_kv_heads, places)
-                errors[kind] = _attempt(measure)
+                errors[kind] = attempt(measure)
             setting.report(**{name: errors})
-    setting.report(padded_fused=_attempt(partial(_fused_error, setting.device)))
+    setting.report(padded_fused=attempt(partial(_fused_error, setting.device)))
 
 
-def _attempt(measure: Callable[[], Any]) -> Any:
+def attempt(measure: Callable[[], Any]) -> Any:
     """The measure, or the text of its error: one kernel that is missing hides no other."""
     try:
         return measure()
@@ -110,7 +110,7 @@ def _kernel_error(
         (output.float() * weight).sum().backward()
         assert heads.grad is not None
         results.append((output.detach().float(), heads.grad.float()))
-    return max(_relative(one, other) for one, other in zip(*results, strict=True))
+    return max(relative(one, other) for one, other in zip(*results, strict=True))
 
 
 def _fused_error(device: torch.device) -> float:
@@ -118,10 +118,11 @@ def _fused_error(device: torch.device) -> float:
     query, key, value = torch.randn(3, 2, 4, 33, 64, device=device)
     mask = torch.rand(2, 1, 1, 33, device=device) > 0.3
     mask[..., 0] = True
-    return _relative(fused_attention(query, key, value, mask), plain_attention(query, key, value, mask))
+    return relative(fused_attention(query, key, value, mask), plain_attention(query, key, value, mask))
 
 
-def _relative(one: Tensor, other: Tensor) -> float:
+def relative(one: Tensor, other: Tensor) -> float:
+    """Norm of the difference over the norm of the second."""
     return float((one - other).norm() / other.norm().clamp(min=1e-30))
 
 
@@ -129,7 +130,7 @@ def lanes(setting: Setting) -> None:
     """Loss and gradient of one batch by every lane of training, against padded fp32 on the CPU."""
     size, vocab_size = ("toy", 97) if setting.quick else ("small", 8000)
     (batch,) = made_up_batches(1, 128 if setting.quick else 2048, vocab_size)
-    expected = _loss_and_gradient(make_model(size, vocab_size, dropout=0.0), batch, "fp32")
+    expected = loss_and_gradient(make_model(size, vocab_size, dropout=0.0), batch, "fp32")
 
     def lane(precision: str, layout: str) -> dict[str, Any]:
         model = make_model(size, vocab_size, dropout=0.0, checkpointing="checkpointing" in layout)
@@ -137,20 +138,20 @@ def lanes(setting: Setting) -> None:
         if "compiled" in layout:
             model.compile_layers(backend=compiler(setting))
         used = batch if layout == "padded" else batch.packed()
-        loss, gradient = _loss_and_gradient(model, used.to(setting.device), precision)
-        errors = _relative(loss, expected[0]), _relative(gradient, expected[1])
+        loss, gradient = loss_and_gradient(model, used.to(setting.device), precision)
+        errors = relative(loss, expected[0]), relative(gradient, expected[1])
         return {
             "loss": errors[0],
             "gradient": errors[1],
             "kernel": layout != "padded"
             and model.has_packed_kernel(setting.device, autocast_dtype(precision)),
-            "right": all(error <= limit for error, limit in zip(errors, _TOLERANCE[precision], strict=True)),
+            "right": all(error <= limit for error, limit in zip(errors, TOLERANCE[precision], strict=True)),
         }
 
     for precision in ("fp32", "bf16", "fp16"):
         for layout in ("padded", "packed", "packed, checkpointing"):
-            setting.report(**{f"{precision}, {layout}": _attempt(partial(lane, precision, layout))})
-    setting.report(**{"bf16, packed, compiled": _attempt(partial(lane, "bf16", "packed, compiled"))})
+            setting.report(**{f"{precision}, {layout}": attempt(partial(lane, precision, layout))})
+    setting.report(**{"bf16, packed, compiled": attempt(partial(lane, "bf16", "packed, compiled"))})
 
 
 def compiler(setting: Setting) -> str:
@@ -158,9 +159,7 @@ def compiler(setting: Setting) -> str:
     return "eager" if setting.quick else "inductor"
 
 
-def _loss_and_gradient(
-    model: Transformer, batch: Batch | PackedBatch, precision: str
-) -> tuple[Tensor, Tensor]:
+def loss_and_gradient(model: Model, batch: Batch | PackedBatch, precision: str) -> tuple[Tensor, Tensor]:
     """On the CPU, in fp32: the mean loss and the gradient of all weights in one row."""
     device = batch.labels.device
     scale = 1024.0 if precision == "fp16" else 1.0  # small gradients underflow in fp16
@@ -188,7 +187,7 @@ def repeats(setting: Setting) -> None:
     setting.report(recomputed_layers=torch.equal(first, weights(checkpointing=True)))
     torch.use_deterministic_algorithms(True)
     try:
-        same = _attempt(lambda: torch.equal(weights(), weights()))
+        same = attempt(lambda: torch.equal(weights(), weights()))
         setting.report(same_update_twice_deterministic=same)
     finally:
         torch.use_deterministic_algorithms(False)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tools.gpu import parts_fast, parts_right
+from tools.gpu import parts_fast, parts_lstm, parts_right
 from tools.gpu.setting import Setting
 
 _FUNCTIONS = {
@@ -25,6 +25,7 @@ _FUNCTIONS = {
         parts_fast.speed_base,
         parts_fast.train,
         parts_fast.decode,
+        parts_lstm.lstm,
         parts_fast.memory,
         parts_fast.profile,
         parts_fast.speed_big,

@@ -13,7 +13,7 @@ import torch
 
 from tests.conftest import REPOSITORY
 from tools.gpu import __main__ as command
-from tools.gpu import ids, parts_fast, setting
+from tools.gpu import ids, parts_fast, parts_lstm, setting
 from transformer_mt.config import PRESETS, ModelConfig, TrainingConfig
 from transformer_mt.errors import DataError
 from transformer_mt.model.narrow_linear import HalfLinear
@@ -26,6 +26,10 @@ def test_settings_are_those_of_the_recipes(size: str) -> None:
     theirs = ModelConfig.model_validate({"preset": size}).model_dump(exclude={"preset"})
     assert {**ours, "ablation": vars(ours["ablation"])} == theirs
     assert set(PRESETS["transformer"][size]) < set(ours)
+    if size == "small":
+        ours = vars(parts_lstm.lstm_config(size))
+        theirs = ModelConfig.model_validate({"architecture": "lstm", "preset": size}).model_dump()
+        assert ours == {name: theirs[name] for name in theirs if name != "preset"}
     training = vars(setting.training_config())
     assert training == {name: getattr(TrainingConfig(), name) for name in training}
 
@@ -98,7 +102,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {name!r}")
 
 sys.meta_path.insert(0, Missing())
-import tools.gpu.parts_fast, tools.gpu.parts_right
+import tools.gpu.parts_fast, tools.gpu.parts_lstm, tools.gpu.parts_right
 """
 
 
