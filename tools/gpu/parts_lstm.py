@@ -1,4 +1,4 @@
-"""Is the LSTM right on the card? Its training by torch's kernel and its translation, against fp32 on the CPU."""
+"""Is the LSTM right on the card? Training by torch's kernel and translation, against fp32 on the CPU."""
 
 from __future__ import annotations
 
