@@ -86,16 +86,20 @@ def load_translator(args: argparse.Namespace) -> Translator:
     from transformer_mt.runtime.device import set_up_process
 
     set_up_process()
-    given: dict[str, Any] = {key: getattr(args, key) for key in DecodingConfig.model_fields}
-    overrides = {key: value for key, value in given.items() if value is not None}
     return Translator.load(
         args.run_dir,
         checkpoint=args.checkpoint,
         device=args.device,
         workers=args.workers,
         shortlist=args.shortlist,
-        **overrides,
+        **decoding_flags(args),
     )
+
+
+def decoding_flags(args: argparse.Namespace) -> dict[str, Any]:
+    """The keys of the decoding section that the arguments of `add_model_arguments` name."""
+    given: dict[str, Any] = {key: getattr(args, key) for key in DecodingConfig.model_fields}
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,12 +7,16 @@ per character can be compared between vocabularies, perplexity per token cannot.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from transformer_mt.data.batch import Batch
+from transformer_mt.data.batch import Batch, make_batch
+from transformer_mt.data.sampler import epoch_batches
+from transformer_mt.model.protocol import TrainableModel
+from transformer_mt.text.tokenizer import EOS_ID, Tokenizers
 from transformer_mt.training.precision import autocast
 from transformer_mt.training.step import LossModule
 
@@ -29,6 +33,33 @@ class ValidationLoss:
 def perplexity(nll: float) -> float:
     """exp(nll), infinite where that overflows."""
     return math.exp(nll) if nll < 700.0 else math.inf
+
+
+# Places of a batch of `reference_loss`; memory for logits grows with it.
+_MAX_TOKENS = 4096
+
+
+def reference_loss(
+    model: TrainableModel, tokenizers: Tokenizers, pairs: Sequence[tuple[str, str]], device: torch.device
+) -> ValidationLoss | None:
+    """fp32 loss of the references of any set of raw pairs, for models that are on the device.
+
+    Returns:
+        None where a side is longer than the positions that the model has learned.
+    """
+    sides = zip(
+        tokenizers.src.encode_batch([source for source, _ in pairs]),
+        tokenizers.tgt.encode_batch([target for _, target in pairs]),
+        strict=True,
+    )
+    encoded = [([*src_ids, EOS_ID], [*tgt_ids, EOS_ID]) for src_ids, tgt_ids in sides]
+    lengths = [np.array([len(pair[side]) for pair in encoded]) for side in (0, 1)]
+    if model.max_length is not None and max(map(np.max, lengths)) > model.max_length:
+        return None
+    order = epoch_batches(lengths[0], lengths[1], max_tokens=_MAX_TOKENS, seed=0, epoch=0)
+    batches = (make_batch([encoded[int(index)] for index in indices]) for indices in order)
+    num_chars = sum(len(target) + 1 for _, target in pairs)
+    return validation_loss(LossModule(model, 0.0), batches, num_chars, "fp32", device)
 
 
 @torch.no_grad()

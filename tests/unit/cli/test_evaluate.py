@@ -58,7 +58,7 @@ def test_one_set_and_decoding_flags_can_be_chosen(run: Path, capsys: pytest.Capt
     assert report["decoding"]["beam_size"] == 1
     assert [path.name for path in sorted((run / "evaluation").iterdir())] == ["valid.json", "valid.txt"]
     assert main(["evaluate", str(run), "--test", "tset"]) == 2
-    assert "--test tset: this run's recipe has test, sets/two, valid" in capsys.readouterr().err
+    assert f"--test tset: the recipe of {run} has test, sets/two, valid" in capsys.readouterr().err
 
 
 def test_unequal_or_missing_test_files_end_it_before_translating(
