@@ -34,13 +34,19 @@ def moderate_lines(sources: Sequence[str]) -> list[int]:
 
 @torch.no_grad()
 def attention_map(
-    system: str, model: Seq2SeqModel, tokenizers: Tokenizers, source: str, translation: str
+    system: str,
+    model: Seq2SeqModel,
+    tokenizers: Tokenizers,
+    source: str,
+    translation: str,
+    *,
+    device: torch.device,
 ) -> AttentionMap | None:
     """Attention of the last decoder layer, mean over heads, with the translation given to the model.
 
     Args:
         system: the name it shall have.
-        model: in eval mode.
+        model: in eval mode, on `device`.
 
     Returns:
         None where a side is longer than the positions that the model has learned.
@@ -49,7 +55,7 @@ def attention_map(
     tgt_ids = [*tokenizers.tgt.encode(translation), EOS_ID]
     if model.max_length is not None and max(len(src_ids), len(tgt_ids)) > model.max_length:
         return None
-    batch = make_batch([(src_ids, tgt_ids)])
+    batch = make_batch([(src_ids, tgt_ids)]).to(device)
     weights = model.cross_attention(batch.src_ids, batch.src_mask, batch.decoder_input_ids)[0]  # (T, S)
     return AttentionMap(
         system=system,

@@ -5,11 +5,12 @@ Knows texts only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from transformer_mt.evaluation.comparison import Bucket
 from transformer_mt.evaluation.scores import score
-from transformer_mt.evaluation.words import counts_characters, units, words
+from transformer_mt.evaluation.words import counts_characters, units, word_counts, words
 
 Part = tuple[str, list[int]]
 """A label, and the lines it stands for, from 0."""
@@ -24,16 +25,40 @@ def by_length(texts: Sequence[str]) -> list[Part]:
     return _parts([len(units(text, characters=characters)) for text in texts], _LENGTHS)
 
 
-def by_rarity(references: Sequence[str], frequencies: Mapping[str, int]) -> list[Part]:
+@dataclass(frozen=True)
+class TrainingWords:
+    """How often the words of the references are in the training data.
+
+    Attributes:
+        name: what the training data are called.
+        characters: whether words are characters.
+        counts: word -> times; 0 for a word that training never met.
+    """
+
+    name: str
+    characters: bool
+    counts: Mapping[str, int]
+
+    def __str__(self) -> str:
+        unit = "character" if self.characters else "word"
+        return f"times that the rarest {unit} of the reference is in {self.name}"
+
+
+def training_words(name: str, lines: Iterable[str], references: Sequence[str]) -> TrainingWords:
+    """Count the words of the references in the target side of the training data, which is read once."""
+    characters = counts_characters(references)
+    wanted = {word for line in references for word in words(line, characters=characters)}
+    return TrainingWords(name, characters, word_counts(lines, wanted, characters=characters))
+
+
+def by_rarity(references: Sequence[str], training: TrainingWords) -> list[Part]:
     """Parts by the training frequency of the rarest word of the reference, rarest first.
 
     Args:
-        references: N texts; those without a word are in no part.
-        frequencies: occurrences in the training data of every word of the references.
+        references: N texts among those that were counted; those without a word are in no part.
     """
-    characters = counts_characters(references)
-    found = [words(text, characters=characters) for text in references]
-    return _parts([min((frequencies[word] for word in one), default=-1) for one in found], _FREQUENCIES)
+    found = [words(text, characters=training.characters) for text in references]
+    return _parts([min((training.counts[word] for word in one), default=-1) for one in found], _FREQUENCIES)
 
 
 def bucket_scores(

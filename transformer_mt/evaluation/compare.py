@@ -6,19 +6,19 @@ Systems are texts here: whether a model or a person wrote them is not known, nor
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sacrebleu.metrics.bleu import BLEUScore
 
 from transformer_mt.config import Metric
-from transformer_mt.evaluation.buckets import Part, bucket_scores, by_length, by_rarity
+from transformer_mt.evaluation.buckets import TrainingWords, bucket_scores, by_length, by_rarity
 from transformer_mt.evaluation.comparison import MetricResult, SystemResult, TestSet
 from transformer_mt.evaluation.examples import example_groups, sentence_scores, wins_ties_losses
 from transformer_mt.evaluation.outputs import count_outputs
 from transformer_mt.evaluation.scores import score, scorer
 from transformer_mt.evaluation.significance import Tested, segments_tested, tested, why_untested
-from transformer_mt.evaluation.words import counts_characters, word_counts, words
+from transformer_mt.evaluation.words import counts_characters
 
 METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter")
 
@@ -51,16 +51,8 @@ class Output:
     segments: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class TrainingText:
-    """Target side of the training data, read when it is needed, and what to call it."""
-
-    name: str
-    lines: Callable[[], Iterable[str]]
-
-
 def compare_set(
-    texts: SetTexts, outputs: Sequence[Output], tgt_lang: str, training: TrainingText | str
+    texts: SetTexts, outputs: Sequence[Output], tgt_lang: str, training: TrainingWords | str
 ) -> TestSet:
     """Compare systems on one set; each is measured against the first.
 
@@ -85,7 +77,7 @@ def compare_set(
     measured, side = (
         (texts.references[0], "reference") if texts.sources is None else (texts.sources, "source")
     )
-    parts, rarity_of = _by_rarity(texts.references[0], training)
+    rare = [] if isinstance(training, str) else by_rarity(texts.references[0], training)
     return TestSet(
         name=texts.name,
         sentences=len(firsts[0]),
@@ -93,8 +85,8 @@ def compare_set(
         results=tuple(results),
         length_of=f"{side} {'characters' if counts_characters(measured) else 'words'}",
         by_length=bucket_scores(by_length(measured), firsts, texts.references, tgt_lang),
-        rarity_of=rarity_of,
-        by_rarity=bucket_scores(parts, firsts, texts.references, tgt_lang),
+        rarity_of=str(training),
+        by_rarity=bucket_scores(rare, firsts, texts.references, tgt_lang),
         examples=example_groups(
             [output.name for output in outputs], firsts, sentences, texts.references[0], texts.sources
         ),
@@ -168,15 +160,3 @@ def _length_ratio(
     bleu = scorer("bleu", tgt_lang, warn=False).corpus_score(hypotheses, references)
     assert isinstance(bleu, BLEUScore)
     return bleu.sys_len / bleu.ref_len if bleu.ref_len else None
-
-
-def _by_rarity(references: Sequence[str], training: TrainingText | str) -> tuple[list[Part], str]:
-    """Parts by rarest word, and what is counted; no parts and why where that is not known."""
-    if isinstance(training, str):
-        return [], training
-    characters = counts_characters(references)
-    wanted = {word for line in references for word in words(line, characters=characters)}
-    frequencies = word_counts(training.lines(), wanted, characters=characters)
-    unit = "character" if characters else "word"
-    what = f"times that the rarest {unit} of the reference is in {training.name}"
-    return by_rarity(references, frequencies), what

@@ -1,0 +1,78 @@
+"""The words that name systems on the command line, `[NAME=]PATH[,PATH...]`, and names that tell them apart.
+
+Knows paths and names, not what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from transformer_mt.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class NamedSystem:
+    """A system as it was typed: its name, the paths, and whether the name was given."""
+
+    name: str
+    paths: tuple[str, ...]
+    given: bool
+
+
+def parse_system(word: str) -> NamedSystem:
+    """One word of the command line; a path that exists is never taken apart.
+
+    Raises:
+        ConfigError: a name or a path is missing, or a path is there twice.
+    """
+    one = _taken_apart(word)
+    if twice := [path for number, path in enumerate(one.paths) if path in one.paths[:number]]:
+        raise ConfigError(f"{word}: names {twice[0]} twice; seeds of a system must be different runs")
+    return one
+
+
+def _taken_apart(word: str) -> NamedSystem:
+    if Path(word).exists():
+        return NamedSystem(_base(word), (word,), given=False)
+    paths = tuple(word.split(","))
+    if all(Path(path).exists() for path in paths):
+        return NamedSystem(_base(paths[0]), paths, given=False)
+    name, equals, rest = word.partition("=")
+    if not equals:
+        return NamedSystem(_base(paths[0]), paths, given=False)
+    if not name or not rest:
+        raise ConfigError(f"{word}: must be NAME=PATH, but one of the two is missing")
+    return NamedSystem(name, (rest,) if Path(rest).exists() else tuple(rest.split(",")), given=True)
+
+
+def _base(path: str) -> str:
+    return Path(path).resolve().name
+
+
+def distinct(named: Sequence[NamedSystem]) -> list[NamedSystem]:
+    """Names that were not given grow by parent folders while others are the same.
+
+    Raises:
+        ConfigError: names that are the same all the same.
+    """
+    parts = [Path(one.paths[0]).resolve().parts for one in named]
+    depths = [1] * len(named)
+    names = [one.name for one in named]
+    while growing := [
+        place
+        for place, one in enumerate(named)
+        if not one.given and names.count(names[place]) > 1 and depths[place] < len(parts[place])
+    ]:
+        for place in growing:
+            depths[place] += 1
+            names[place] = "/".join(parts[place][-depths[place] :])
+    for place, one in enumerate(named):
+        first = names.index(names[place])
+        if first < place:
+            raise ConfigError(
+                f"compare: {named[first].paths[0]} and {one.paths[0]} are both named {one.name}; "
+                f"tell them apart with NAME={one.paths[0]}"
+            )
+    return [replace(one, name=name) for one, name in zip(named, names, strict=True)]
