@@ -16,8 +16,8 @@ from transformer_mt.evaluation.buckets import TrainingWords, bucket_scores, by_l
 from transformer_mt.evaluation.comparison import MetricResult, SystemResult, TestSet
 from transformer_mt.evaluation.examples import example_groups, sentence_scores, wins_ties_losses
 from transformer_mt.evaluation.outputs import count_outputs
-from transformer_mt.evaluation.scores import score, scorer
-from transformer_mt.evaluation.significance import Tested, segments_tested, tested, why_untested
+from transformer_mt.evaluation.scores import check_texts, scorer
+from transformer_mt.evaluation.significance import Tested, remembering, segments_tested, tested, why_untested
 from transformer_mt.evaluation.words import counts_characters
 
 METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter")
@@ -65,6 +65,9 @@ def compare_set(
     Raises:
         DataError: no lines, or unequal numbers of them.
     """
+    for output in outputs:
+        for seed in output.seeds:
+            check_texts(seed, texts.references)
     firsts = [output.seeds[0] for output in outputs]
     own = [_own_metric(metric, texts, outputs, tgt_lang) for metric in METRICS]
     outside = [_outside_metric(metric, outputs) for metric in outputs[0].segments]
@@ -97,13 +100,10 @@ def _own_metric(
     metric: Metric, texts: SetTexts, outputs: Sequence[Output], tgt_lang: str
 ) -> list[MetricResult]:
     """One of sacreBLEU's scores for every system."""
-    values, signature = [], ""
-    for output in outputs:
-        scores = [score(seed, texts.references, (metric,), tgt_lang)[0] for seed in output.seeds]
-        values.append([one.value for one in scores])
-        signature = scores[0].signature
-    once = scorer(metric, tgt_lang, texts.references, warn=False)
+    once = remembering(scorer(metric, tgt_lang, texts.references))
+    values = [[float(once.corpus_score(seed, None).score) for seed in output.seeds] for output in outputs]
     found = tested([output.seeds[0] for output in outputs], once)
+    signature = str(once.get_signature())
     return [_metric(metric, *row, signature) for row in zip(values, found, strict=True)]
 
 

@@ -70,7 +70,7 @@ def score(
     Raises:
         DataError: no text, no references, or unequal numbers of texts.
     """
-    _check(hypotheses, references)
+    check_texts(hypotheses, references)
     texts, streams = list(hypotheses), [list(stream) for stream in references]
     scores = []
     for metric in metrics:
@@ -96,7 +96,8 @@ def scorer(
     return TER(references=references)
 
 
-def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+def check_texts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """Refuse what `score` refuses."""
     if isinstance(hypotheses, str) or any(isinstance(stream, str) for stream in references):
         raise DataError(
             "score: takes a list of hypotheses and a list of reference streams, not a single text"
