@@ -33,7 +33,7 @@ def greedy_search(
     visible = torch.zeros(rows, 1, dtype=torch.long, device=src_ids.device)
     room = torch.tensor(list(limits) + [limits[-1]] * (rows - len(limits)), device=src_ids.device)
     start = torch.zeros(rows, 1, device=src_ids.device)
-    while True:
+    for _ in range(max(limits) + 1):  # no more: a probability that is not a number may never choose eos
         best, states = stepper.step(
             last, states, scores=start[: len(last)], count=1, visible=visible, room=room
         )

@@ -7,6 +7,7 @@ formats and scores are not known here.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -289,7 +290,7 @@ class Translator:
                 length_penalty=decoding.length_penalty,
                 limits=limits,
             )
-            return [[hypothesis] for hypothesis in best]
+            return [[hypothesis] if math.isfinite(hypothesis.score) else [] for hypothesis in best]
         return beam_search(
             self._stepper,
             src_ids,

@@ -277,11 +277,14 @@ def test_a_line_that_exceeds_the_memory_is_named(loaded: LoadedRun, monkeypatch:
         _translator(loaded).translate(["abd"])
 
 
-def test_weights_that_are_not_finite_are_an_error_of_the_checkpoint(loaded: LoadedRun) -> None:
-    """Pins an IndexError on a model that diverged: no beam has a probability."""
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_weights_that_are_not_finite_are_an_error_of_the_checkpoint(
+    loaded: LoadedRun, beam_size: int
+) -> None:
+    """Pins an IndexError, and a greedy search without end, on a model that diverged: nothing is probable."""
     with torch.no_grad():
         for weight in loaded.model.parameters():
             weight.fill_(float("nan"))
-    translator = _translator(loaded, beam_size=3)
+    translator = _translator(loaded, beam_size=beam_size)
     with pytest.raises(CheckpointError, match="gives no finite probabilities in fp32"):
         translator.translate(["some text"])
