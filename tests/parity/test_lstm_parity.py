@@ -93,7 +93,9 @@ def test_an_encoder_layer_is_a_packed_bidirectional_lstm() -> None:
 
 def scores_by_hand(attention: Attention, query: Tensor, memory: Tensor) -> float:
     """One query and one source state: q^T W m / sqrt(D), or v^T tanh(U q + W m)."""
-    key = attention.key.weight @ memory + attention.key.bias
+    key = attention.key.weight @ memory
+    if attention.key.bias is not None:
+        key = key + attention.key.bias
     if attention.query is None or attention.vector is None:
         return float(query @ key) / math.sqrt(len(query))
     return float(attention.vector @ torch.tanh(attention.query.weight @ query + key))
@@ -137,10 +139,12 @@ def test_the_decoder_is_layers_of_torchs_lstm_and_attention() -> None:
     halves = torch.stack([memory[0, 3, :12], memory[1, 4, :12]]), memory[:, 0, 12:]
     assert torch.equal(final, torch.cat(halves, dim=-1))
     states = nn.functional.embedding(target, model.tgt_embedding.weight) * math.sqrt(24)
-    for layer, cell in zip(model.decoder_layers, model.bridge(final).chunk(2, dim=-1), strict=True):
+    firsts = model.bridge(final).chunk(2, dim=-1)
+    for number, (layer, cell) in enumerate(zip(model.decoder_layers, firsts, strict=True)):
         theirs = nn.LSTM(24, 24, batch_first=True)
         copy_into(theirs, layer.recurrence)
-        states = states + theirs(nn.functional.layer_norm(states, (24,)), (cell.tanh()[None], cell[None]))[0]
+        new = theirs(nn.functional.layer_norm(states, (24,)), (cell.tanh()[None], cell[None]))[0]
+        states = states + new if number else new
         keys = layer.attention.key(memory)
         scores = nn.functional.layer_norm(states, (24,)) @ keys.transpose(1, 2) / math.sqrt(24)
         weights = scores.masked_fill(~mask[:, 0], -torch.inf).softmax(-1)

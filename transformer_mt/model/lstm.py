@@ -123,7 +123,8 @@ class Attention(nn.Module):
     def __init__(self, d_model: int, kind: AttentionKind, dropout: float) -> None:
         """Args: d_model, width D; kind of scores; dropout, rate on the attention weights."""
         super().__init__()
-        self.key = nn.Linear(d_model, d_model)
+        # A bias of the keys would move all general scores of a query alike, which softmax does not notice.
+        self.key = nn.Linear(d_model, d_model, bias=kind == "additive")
         self.output = nn.Linear(d_model, d_model)
         self.query = nn.Linear(d_model, d_model, bias=False) if kind == "additive" else None
         self.vector = nn.Parameter(torch.empty(d_model)) if kind == "additive" else None
@@ -145,7 +146,11 @@ class Attention(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """An LSTM over the target, then attention to the source, each with its norm, dropout and bypass."""
+    """An LSTM over the target, then attention to the source, each with its norm, dropout and bypass.
+
+    The first layer's LSTM has no bypass: with tied embeddings, a token carried past it would be the likeliest
+    next one in a new model, which begins at 13 nats a token instead of log V.
+    """
 
     def __init__(
         self,
@@ -154,14 +159,17 @@ class DecoderLayer(nn.Module):
         attention: AttentionKind,
         dropout: float,
         attention_dropout: float,
+        *,
+        bypass: bool,
     ) -> None:
-        """Args: d_model, width D; input_size, D, or 2 D with a fed-back vector; kind of scores; the rates."""
+        """Args: D, and 2 D where a vector is fed back; scores; rates; whether the LSTM has a bypass."""
         super().__init__()
         self.norm = nn.LayerNorm(d_model)
         self.recurrence = Recurrence(input_size, d_model)
         self.attention_norm = nn.LayerNorm(d_model)
         self.attention = Attention(d_model, attention, attention_dropout)
         self.dropout = dropout
+        self.bypass = bypass
 
     def forward(self, states: Tensor, keys: Tensor, memory: Tensor, src_mask: Tensor, first: Cell) -> Tensor:
         """All positions: (B, T, D), keys and memory (B, S, D), (B, 1, 1, S), the first state -> (B, T, D)."""
@@ -170,7 +178,7 @@ class DecoderLayer(nn.Module):
     def recur(self, states: Tensor, first: Cell, feed: Tensor | None = None) -> Tensor:
         """The LSTM's half of `forward`, with the fed-back vectors (B, T, D) of a layer that takes them."""
         hidden, _ = self.recurrence(self._inputs(states, feed), first)
-        return states + dropout(hidden, self.dropout, self.training)
+        return self._past(states, hidden)
 
     def weights(self, states: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
         """What `recur` returned -> attention weights (B, T, S)."""
@@ -181,12 +189,16 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Tensor, Cell]:
         """One position of K beams: (B, K, D), the state before and the fed-back vector -> the same after."""
         hidden, cell = self.recurrence.step(self._inputs(states, feed), before)
-        states = states + dropout(hidden.to(states.dtype), self.dropout, self.training)
+        states = self._past(states, hidden.to(states.dtype))
         return self.attend(states, keys, source.memory, source.src_mask), (hidden, cell)
 
     def _inputs(self, states: Tensor, feed: Tensor | None) -> Tensor:
         normed: Tensor = self.norm(states)
         return normed if feed is None else torch.cat((normed, feed.to(normed.dtype)), dim=-1)
+
+    def _past(self, states: Tensor, hidden: Tensor) -> Tensor:
+        hidden = dropout(hidden, self.dropout, self.training)
+        return states + hidden if self.bypass else hidden
 
     def attend(self, states: Tensor, keys: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
         """The other half of `forward`."""
@@ -276,6 +288,7 @@ class AttentionalLstm(nn.Module):
                 attention,
                 dropout,
                 attention_dropout,
+                bypass=number > 0,
             )
             for number in range(num_decoder_layers)
         )
