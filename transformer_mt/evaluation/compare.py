@@ -17,7 +17,13 @@ from transformer_mt.evaluation.comparison import MetricResult, SystemResult, Tes
 from transformer_mt.evaluation.examples import example_groups, sentence_scores, wins_ties_losses
 from transformer_mt.evaluation.outputs import count_outputs
 from transformer_mt.evaluation.scores import check_texts, scorer
-from transformer_mt.evaluation.significance import Tested, remembering, segments_tested, tested, why_untested
+from transformer_mt.evaluation.significance import (
+    Significance,
+    paired_segment_tests,
+    paired_tests,
+    remembering,
+    why_untested,
+)
 from transformer_mt.evaluation.words import counts_characters
 
 METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter")
@@ -102,7 +108,7 @@ def _own_metric(
     """One of sacreBLEU's scores for every system."""
     once = remembering(scorer(metric, tgt_lang, texts.references))
     values = [[float(once.corpus_score(seed, None).score) for seed in output.seeds] for output in outputs]
-    found = tested([output.seeds[0] for output in outputs], once)
+    found = paired_tests([output.seeds[0] for output in outputs], once)
     signature = str(once.get_signature())
     return [_metric(metric, *row, signature) for row in zip(values, found, strict=True)]
 
@@ -110,11 +116,11 @@ def _own_metric(
 def _outside_metric(metric: str, outputs: Sequence[Output]) -> list[MetricResult]:
     """The mean of segment scores for every system."""
     segments = [output.segments[metric] for output in outputs]
-    rows = zip(segments, segments_tested(segments), strict=True)
+    rows = zip(segments, paired_segment_tests(segments), strict=True)
     return [_metric(metric, [statistics.fmean(scores)], found, "") for scores, found in rows]
 
 
-def _metric(name: str, values: Sequence[float], found: Tested, signature: str) -> MetricResult:
+def _metric(name: str, values: Sequence[float], found: Significance, signature: str) -> MetricResult:
     return MetricResult(
         name=name,
         value=statistics.fmean(values),

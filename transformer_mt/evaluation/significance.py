@@ -32,13 +32,13 @@ HOW = (
     f"by paired bootstrap ({RESAMPLES:,} resamples), paired approximate randomisation ({TRIALS:,} trials), "
     f"seed {SEED}."
 )
-"""What `tested` does, in words."""
+"""What `paired_tests` does, in words."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Tested:
+class Significance:
     """Mean and half width of the 95% interval of a system, and its p-values; None where none make sense."""
 
     mean: float | None = None
@@ -58,7 +58,7 @@ def why_untested(lines: int) -> str:
     return ""
 
 
-def tested(outputs: Sequence[Sequence[str]], scorer: Scorer) -> list[Tested]:
+def paired_tests(outputs: Sequence[Sequence[str]], scorer: Scorer) -> list[Significance]:
     """Intervals and p-values of a sacreBLEU score, for systems that translated the same lines.
 
     A p-value never goes below 2 / 2^k for two outputs that differ in k lines: exchanging them can do no more,
@@ -68,14 +68,14 @@ def tested(outputs: Sequence[Sequence[str]], scorer: Scorer) -> list[Tested]:
         outputs: texts of each system, one for each line of the references that `scorer` holds.
     """
     if why_untested(len(outputs[0])):
-        return [Tested()] * len(outputs)
+        return [Significance()] * len(outputs)
     named = [(str(number), texts) for number, texts in enumerate(outputs)]
     bootstrap, randomisation = (_run(named, scorer, kind) for kind in ("bs", "ar"))
-    found = [Tested(float(bootstrap[0].mean or 0.0), float(bootstrap[0].ci or 0.0))]
+    found = [Significance(float(bootstrap[0].mean or 0.0), float(bootstrap[0].ci or 0.0))]
     for texts, resampled, shuffled in zip(outputs[1:], bootstrap[1:], randomisation[1:], strict=True):
         floor = _smallest_p(outputs[0], texts, equal=resampled.score == bootstrap[0].score)
         found.append(
-            Tested(
+            Significance(
                 float(resampled.mean or 0.0),
                 float(resampled.ci or 0.0),
                 max(float(resampled.p_value or 0.0), floor),
@@ -85,7 +85,7 @@ def tested(outputs: Sequence[Sequence[str]], scorer: Scorer) -> list[Tested]:
     return found
 
 
-def segments_tested(segments: Sequence[Sequence[float]]) -> list[Tested]:
+def paired_segment_tests(segments: Sequence[Sequence[float]]) -> list[Significance]:
     """The same two tests for the mean of segment scores, for outside metrics.
 
     Args:
@@ -94,7 +94,7 @@ def segments_tested(segments: Sequence[Sequence[float]]) -> list[Tested]:
     scores = np.asarray(segments, dtype=np.float64)  # (systems, N)
     lines = scores.shape[1]
     if why_untested(lines):
-        return [Tested()] * len(scores)
+        return [Significance()] * len(scores)
     generator = np.random.default_rng(SEED)
     chosen = generator.integers(lines, size=(RESAMPLES, lines))
     means = np.stack([row[chosen].mean(axis=1) for row in scores])  # (systems, resamples)
@@ -104,13 +104,13 @@ def segments_tested(segments: Sequence[Sequence[float]]) -> list[Tested]:
     for number, (row, resampled) in enumerate(zip(scores, means, strict=True)):
         mean, interval = estimate_ci(resampled)
         if not number:
-            found.append(Tested(float(mean), float(interval)))
+            found.append(Significance(float(mean), float(interval)))
             continue
         difference = abs(float((row - scores[0]).mean()))
         spread = np.abs(resampled - means[0])
         shuffled = np.abs(signs @ (row - scores[0])) / lines
         found.append(
-            Tested(
+            Significance(
                 float(mean),
                 float(interval),
                 _share_of(spread - spread.mean(), difference),

@@ -1,0 +1,42 @@
+"""What length and rarity are counted in, by the text itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer_mt.evaluation.words import counts_characters, units, word_counts, words
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["Ein Haus.", "我"], False),
+        (["我昨天在商店买了三本书。", "他用 GPU 训练。"], True),
+        (["昨日、店で本を三冊買いました。"], True),
+        (["나는 어제 책을 샀다."], True),
+        (["ฉันซื้อหนังสือ"], True),
+        (["Я купил книгу"], False),
+        (["123 !"], False),
+        ([], False),
+    ],
+)
+def test_the_script_decides(texts: list[str], expected: bool) -> None:
+    assert counts_characters(texts) is expected
+
+
+def test_units_leave_white_space_out() -> None:
+    assert units(" ein  Haus ", characters=False) == ["ein", "Haus"]
+    assert units("三本 书\u3000。", characters=True) == ["三", "本", "书", "。"]
+    assert units("", characters=True) == []
+
+
+def test_words_are_lower_case_without_punctuation_around_them() -> None:
+    """Pins that `The`, `the,` and `"the` are one word, and that a dash alone is none."""
+    assert words('The "the" - don\'t (x-ray).', characters=False) == ["the", "the", "don't", "x-ray"]
+    assert words("好。A", characters=True) == ["好", "a"]
+
+
+def test_wanted_words_are_counted_and_no_others() -> None:
+    counts = word_counts(["The dog, the cat.", "A dog!"], ["the", "dog", "cow"], characters=False)
+    assert counts == {"the": 2, "dog": 2, "cow": 0}
+    assert word_counts(["一本书一"], ["一"], characters=True) == {"一": 2}
