@@ -1,0 +1,1 @@
+"""Stage `studies`: a base recipe and variants of it -> runs -> measures."""
