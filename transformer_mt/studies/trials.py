@@ -19,7 +19,7 @@ from transformer_mt.training.run_directory import belongs_to_run, check_usable
 
 @dataclass(frozen=True)
 class Result:
-    """One row: a trial and what is known of it, None where nothing is. The costs of a run that has not come to
+    """One row: a trial and what is known of it, None where nothing is. Costs of a run that has not come to
     its end are those until its last validation."""
 
     variant: str
