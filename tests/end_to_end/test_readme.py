@@ -32,6 +32,7 @@ EXTRA = {
     "echo": "",
     "transformer-mt translate": "",
     "transformer-mt evaluate": "",
+    "transformer-mt compare": "",
     "transformer-mt average": "",
     "transformer-mt doctor": "",
     "transformer-mt prepare recipes/multi30k_de_en": OWN,
