@@ -8,11 +8,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from types import FrameType
 
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_TERMINATED
 
+# Seconds between two looks at whether the process has ended.
+_PATIENCE = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -61,7 +64,9 @@ def run_verb(words: Sequence[str]) -> int:
             process_group=0,
         )
         hand_on()  # what came before there was a process
-        code = child.wait()
+        while (code := child.poll()) is None:
+            # Not child.wait(): a signal that another thread gets would be noted only when it returns.
+            time.sleep(_PATIENCE)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
