@@ -33,6 +33,7 @@ EXTRA = {
     "transformer-mt translate": "",
     "transformer-mt evaluate": "",
     "transformer-mt compare": "",
+    "transformer-mt study": BOTH + DATA + "training.max_steps=8",
     "transformer-mt average": "",
     "transformer-mt doctor": "",
     "transformer-mt prepare recipes/multi30k_de_en": OWN,
