@@ -1,6 +1,6 @@
 """The recipe schema: the only place with default values, and the checks that span several keys.
 
-A check across keys starts its message with the key it blames ("num_heads: …"); `recipe.py` turns that into
+A check across keys starts its message with the key it blames ("num_heads: …"); `yaml_file.py` turns that into
 a place in the file. This module knows nothing of files, of torch, or of what the values do.
 """
 
