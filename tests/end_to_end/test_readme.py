@@ -16,30 +16,28 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.small_corpora import write_head, write_made_up
 
-BOTH = (
+QUICK = (
     "model.d_model=32 model.num_encoder_layers=1 model.num_decoder_layers=1 "
     "training.max_tokens=512 training.warmup_steps=2 training.save_every=4 training.validate_every=4 "
     "decoding.beam_size=1 decoding.max_len_a=0.1 decoding.max_len_b=4 "
 )
-QUICK = BOTH + "model.d_ff=48 model.num_heads=1 "
-DATA = "data.root={folder}/data/zh_en tokenizer.vocab_size=900 "
-BUNDLED = QUICK + DATA
+BUNDLED = QUICK + "data.root={folder}/data/zh_en tokenizer.vocab_size=900 "
 OWN = QUICK + "tokenizer.vocab_size=320 training.max_steps=8 "
 EXTRA = {
     "tools/setup": "",
-    "tools/quickstart": BOTH + DATA + "training.max_steps=8 --runs {folder}/runs",
+    "tools/quickstart": BUNDLED + "training.max_steps=8 --runs {folder}/runs",
     "source .venv/bin/activate": "",
     "echo": "",
     "transformer-mt translate": "",
     "transformer-mt evaluate": "",
     "transformer-mt compare": "",
-    "transformer-mt study": BOTH + DATA + "training.max_steps=8",
+    "transformer-mt study": BUNDLED + "training.max_steps=8",
     "transformer-mt average": "",
     "transformer-mt doctor": "",
     "transformer-mt prepare recipes/multi30k_de_en": OWN,
     "transformer-mt train recipes/multi30k_de_en": OWN,
     "transformer-mt train recipes/zh_en_bundled/transformer.yaml": BUNDLED + "training.max_steps=8",
-    "transformer-mt train recipes/zh_en_bundled/lstm.yaml": BOTH + DATA + "training.max_steps=8",
+    "transformer-mt train recipes/zh_en_bundled/lstm.yaml": BUNDLED + "training.max_steps=8",
     "transformer-mt train recipes/zh_en_bundled/transformer.yaml training.max_steps=2000": (
         BUNDLED + "training.max_steps=12"
     ),
