@@ -36,6 +36,8 @@ def read_cost(run_dir: Path, recipe: Recipe, step: int | None) -> Cost:
     closed = info.get("cost")
     last: dict[str, Any] = next((one for one in reversed(records) if one.get("kind") == "valid"), {})
     cost = closed if isinstance(closed, dict) else {**last, "steps": last.get("step")}
+    # The peak in run.json is that of the last process; a run that was continued had others before it.
+    peaks = _numbers([cost, *training], "peak_gib")
     return Cost(
         finished=closed is not None,
         parameters=_whole(info.get("parameters")),
@@ -43,7 +45,7 @@ def read_cost(run_dir: Path, recipe: Recipe, step: int | None) -> Cost:
         target_tokens=_whole(cost.get("target_tokens")),
         seconds=_number(cost.get("seconds")),
         tokens_per_second=_rate(training),
-        peak_gib=_number(cost.get("peak_gib")) or max(_numbers(training, "peak_gib"), default=None),
+        peak_gib=max(peaks, default=None),
         precision=recipe.training.precision,
         machine=_text(info.get("machine")),
         threads=_whole(info.get("threads")),

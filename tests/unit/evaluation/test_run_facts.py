@@ -54,6 +54,12 @@ def test_the_cost_of_a_finished_run(tmp_path: Path) -> None:
     assert (cost.machine, cost.threads, cost.torch, cost.precision) == ("m", 2, "2.13.0", "bf16")
 
 
+def test_the_peak_of_a_continued_run_is_that_of_all_its_processes(tmp_path: Path) -> None:
+    """Pins the number in run.json, which only the last process knows."""
+    info = {**INFO, "cost": {**COST, "peak_gib": 0.5}}
+    assert read_cost(write_run(tmp_path, info, RECORDS), RECIPE, step=20).peak_gib == 2.5
+
+
 def test_a_run_that_is_still_training_costs_what_it_has_so_far(tmp_path: Path) -> None:
     """Pins the numbers of the last validation, and that half a record at the end is no error."""
     run = write_run(tmp_path, INFO, RECORDS, tail='{"kind": "tra')
