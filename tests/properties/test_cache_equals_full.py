@@ -43,8 +43,12 @@ def model(seed: int = 0, architecture: str = "transformer", **values: Any) -> Mo
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_cached_equals_full(variant: str, beams: int) -> None:
-    """Pins a cache that does not follow its beams, forgets, shifts positions or outlives its sentence."""
+    """Pins a cache that does not follow its beams, forgets, shifts positions or outlives its sentence.
+
+    A recurrent state carries its rounding from position to position, so it may differ by more.
+    """
     network, batch = model(**VARIANTS[variant]), 4
+    tolerance = 1e-4 if variant.startswith("lstm") else 1e-5
     src = torch.randint(4, VOCAB, (batch, 7))
     src[1, 5:] = 0
     mask = padding_mask(src, 0)
@@ -58,7 +62,7 @@ def test_cached_equals_full(variant: str, beams: int) -> None:
         if position in COMPARED:
             sentence = torch.arange(batch).repeat_interleave(width)
             full = network.hidden(src[sentence], mask[sentence], history.flatten(0, 1))[:, -1]
-            torch.testing.assert_close(hidden.flatten(0, 1), full, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(hidden.flatten(0, 1), full, rtol=tolerance, atol=tolerance)
         moves = torch.randint(0, width, (batch, beams))
         state = state.reorder(moves)
         history = history.gather(1, moves[:, :, None].expand(-1, -1, history.size(2)))

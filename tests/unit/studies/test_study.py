@@ -106,7 +106,8 @@ def test_a_data_root_is_relative_to_where_it_was_written(write: Write, tmp_path:
 
 
 PRINTABLE = st.text(st.characters(exclude_categories=("C", "Zl", "Zp")))
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers()
+# No denormals: another test of the process may have had them flushed to zero, as training does.
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False) | st.integers()
 
 
 @given(PRINTABLE | NUMBERS | st.booleans() | st.none() | st.lists(PRINTABLE | NUMBERS))
