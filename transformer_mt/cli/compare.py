@@ -72,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="METRIC=FILE",
         action="append",
         default=[],
-        help="segment scores of another metric: tab-separated, the first line names the systems, then a row "
-        "of numbers for every line; may be repeated",
+        help="segment scores of another metric, the higher the better: tab-separated, the first line names "
+        "the systems, then a row of numbers for every line; may be repeated",
     )
     add_model_arguments(parser)
 
@@ -242,7 +242,7 @@ def _read_segments(
         metric, _, path = word.partition("=")
         if not metric or not path:
             raise ConfigError(f"--scores {word}: must be METRIC=FILE")
-        if metric in found or metric in LABELS:
+        if metric in found or metric in LABELS or metric in LABELS.values():
             raise ConfigError(f"--scores {word}: there is a metric {metric} already; name it differently")
         found[metric] = read_segment_scores(path, [one.name for one in named], count)
     return found

@@ -28,7 +28,8 @@ def parse_system(word: str) -> NamedSystem:
         ConfigError: a name or a path is missing, or a path is there twice.
     """
     one = _taken_apart(word)
-    if twice := [path for number, path in enumerate(one.paths) if path in one.paths[:number]]:
+    places = [Path(path).resolve() for path in one.paths]
+    if twice := [path for number, path in enumerate(one.paths) if places[number] in places[:number]]:
         raise ConfigError(f"{word}: names {twice[0]} twice; seeds of a system must be different runs")
     return one
 
@@ -44,7 +45,19 @@ def _taken_apart(word: str) -> NamedSystem:
         return NamedSystem(_base(paths[0]), paths, given=False)
     if not name or not rest:
         raise ConfigError(f"{word}: must be NAME=PATH, but one of the two is missing")
-    return NamedSystem(name, (rest,) if Path(rest).exists() else tuple(rest.split(",")), given=True)
+    for place in (place for place, character in enumerate(word) if character == "="):
+        paths = _paths(word[place + 1 :])
+        if place and all(map(_exists, paths)):
+            return NamedSystem(word[:place], paths, given=True)
+    return NamedSystem(name, _paths(rest), given=True)
+
+
+def _paths(text: str) -> tuple[str, ...]:
+    return (text,) if _exists(text) else tuple(text.split(","))
+
+
+def _exists(path: str) -> bool:
+    return bool(path) and Path(path).exists()
 
 
 def _base(path: str) -> str:

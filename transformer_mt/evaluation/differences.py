@@ -68,20 +68,22 @@ def _piece(kind: str, tokens: list[tuple[str, str]]) -> Piece:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     """Words, marks of punctuation and unspaced characters, each with the space before it."""
-    tokens: list[tuple[str, str]] = []
+    gaps: list[str] = []
+    spans: list[tuple[int, int]] = []
     gap, previous = "", "space"
-    for character in text:
+    for place, character in enumerate(text):
         kind = _kind(character)
         if kind == "space":
             gap += character
-        elif tokens and not gap and (kind == "mark" or kind == previous == "word"):
-            tokens[-1] = (tokens[-1][0], tokens[-1][1] + character)
+        elif spans and not gap and (kind == "mark" or kind == previous == "word"):
+            spans[-1] = (spans[-1][0], place + 1)
         else:
-            tokens.append((gap, character))
+            gaps.append(gap)
+            spans.append((place, place + 1))
             gap = ""
         # A mark such as a vowel sign or an accent belongs to the character before it.
         previous = previous if kind == "mark" else kind
-    return tokens
+    return [(gap, text[start:end]) for gap, (start, end) in zip(gaps, spans, strict=True)]
 
 
 def _kind(character: str) -> str:

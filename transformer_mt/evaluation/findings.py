@@ -54,6 +54,19 @@ def p_value(score: MetricResult) -> float | None:
     return max((p for p in (score.p_bootstrap, score.p_randomisation) if p is not None), default=None)
 
 
+def is_significant(score: MetricResult, first: MetricResult) -> bool | None:
+    """Whether both p-values are small; None where there is none.
+
+    They are of the first seeds: where those differ the other way than the means over seeds, they say nothing.
+    """
+    p = p_value(score)
+    return None if p is None else p < SIGNIFICANT and not _is_reversed(score, first)
+
+
+def _is_reversed(score: MetricResult, first: MetricResult) -> bool:
+    return (score.values[0] - first.values[0]) * (score.value - first.value) < 0
+
+
 def points(metric: str, value: float) -> str:
     """A score in its usual digits: 41.3 BLEU, but 0.832 COMET."""
     return f"{value:.1f}" if metric in LABELS or abs(value) >= 10 else f"{value:.3f}"
@@ -95,8 +108,12 @@ def _ahead(test_set: TestSet) -> str:
             f"{ahead} is {distance} ahead of {behind} on {test_set.name}, but its significance is not known"
         )
     tail = f"p {probability(p)}" if p < 0.0005 else f"p = {probability(p)}"
-    if p < SIGNIFICANT:
+    if len(ours.values) > 1 or len(best.values) > 1:
+        tail += " for the first seeds"
+    if is_significant(best, ours):
         return f"{ahead} is {distance} ahead of {behind} on {test_set.name} ({tail})"
+    if _is_reversed(best, ours):
+        tail += ", which differ the other way"
     return (
         f"No significant difference between {ahead} and {behind} on {test_set.name} "
         f"({distance} apart, {tail})"

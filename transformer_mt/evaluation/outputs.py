@@ -57,12 +57,21 @@ def repeats(sequence: Sequence[str]) -> bool:
     length = len(sequence)
     for period in range(1, length // _TIMES + 1):
         needed = period * (_TIMES - 1) if period > 1 else _TIMES_SINGLE - 1
-        run = 0
-        for place in range(period, length):
-            run = run + 1 if sequence[place] == sequence[place - period] else 0
-            if run == needed:
+        # So many equal neighbours in a row hold a multiple of the period: long lines take no time squared.
+        for place in range(period, length, period):
+            if sequence[place] == sequence[place - period] and _stands(sequence, place, period, needed):
                 return True
     return False
+
+
+def _stands(sequence: Sequence[str], place: int, period: int, needed: int) -> bool:
+    """Whether `needed` places in a row, this one among them, equal those a period before."""
+    start, end = place, place + 1
+    while end < len(sequence) and end - start < needed and sequence[end] == sequence[end - period]:
+        end += 1
+    while start > period and end - start < needed and sequence[start - 1] == sequence[start - 1 - period]:
+        start -= 1
+    return end - start >= needed
 
 
 def _copied(rows: Sequence[tuple[str, ...]], sources: Sequence[str]) -> int:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from transformer_mt.evaluation.comparison import Comparison, Cost, MetricResult, TestSet
 from transformer_mt.evaluation.findings import (
     ABSENT,
-    SIGNIFICANT,
     duration,
     gain,
+    is_significant,
     metric_of,
-    p_value,
     points,
     probability,
 )
@@ -98,10 +97,10 @@ def _score_row(
         start, span = (low - zero) * scale, (high - low) * scale
     against, p, significant = "", "", None
     if index > 0 and first is not None:
-        lead, larger = gain(score, first), p_value(score)
+        lead = gain(score, first)
         against = f"{points(score.name, abs(lead))} {'better' if lead >= 0 else 'worse'}"
         p = f"{probability(score.p_bootstrap)} / {probability(score.p_randomisation)}"
-        significant = larger is not None and larger < SIGNIFICANT
+        significant = bool(is_significant(score, first))
     left, width = (min(score.value, 0.0) - zero) * scale, abs(score.value) * scale
     return ScoreRow(index, value, interval, against, p, significant, left, width, start, span)
 

@@ -12,6 +12,9 @@ from pathlib import Path
 from transformer_mt.errors import DataError
 from transformer_mt.text.lines import read_lines
 
+_LARGEST = 1e100
+"""Sums of larger numbers may not be finite."""
+
 
 def read_segment_scores(path: str | Path, systems: Sequence[str], lines: int) -> dict[str, list[float]]:
     """The scores of every system.
@@ -49,6 +52,8 @@ def _number(cell: str, where: str) -> float:
         value = float(cell)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
-        raise DataError(f"{where}: {cell!r} is no finite number; every line needs a score of every system")
+    if not abs(value) < _LARGEST:
+        raise DataError(
+            f"{where}: {cell!r} is no finite number below 1e100; every line needs a score of every system"
+        )
     return value

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from transformer_mt.checkpoint import read_json, write_json, write_text
-from transformer_mt.errors import ConfigError, DivergenceError
+from transformer_mt.errors import CheckpointError, ConfigError, DivergenceError
 from transformer_mt.evaluation.run_facts import read_cost, read_curve
 from transformer_mt.recipe import differences, load_recipe
 from transformer_mt.studies.study import Study, Trial, value_text
@@ -87,8 +87,11 @@ def has_diverged(trial: Trial, exit_codes: Mapping[str, int | None]) -> bool:
 
 def read_exit_codes(study: Study) -> dict[str, int | None]:
     """Run directory -> how its training ended when the study was here before."""
-    old = read_json(study.run_dir / "study.json") or {}
-    return {row["run_dir"]: row["exit_code"] for row in old.get("trials", [])}
+    path = study.run_dir / "study.json"
+    try:
+        return {row["run_dir"]: row["exit_code"] for row in (read_json(path) or {}).get("trials", [])}
+    except (KeyError, TypeError):
+        raise CheckpointError(f"{path}: is not what a study wrote; delete it to go on without it") from None
 
 
 def read_results(study: Study, exit_codes: Mapping[str, int | None]) -> list[Result]:

@@ -123,6 +123,7 @@ def test_outside_metrics_come_from_a_table(files: Path, capsys: Capture) -> None
         (["COMET"], "--scores COMET: must be METRIC=FILE"),
         (["=comet.tsv"], "--scores =comet.tsv: must be METRIC=FILE"),
         (["bleu=comet.tsv"], "there is a metric bleu already; name it differently"),
+        (["BLEU=comet.tsv"], "there is a metric BLEU already; name it differently"),
     ]:
         assert compare(*words, "--scores", *scores) == 2
         assert message in capsys.readouterr().err

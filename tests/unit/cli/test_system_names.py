@@ -30,6 +30,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("it=runs/lr=1", "it", ("runs/lr=1",), True),
         ("runs/x,y", "x,y", ("runs/x,y",), False),
         ("it=runs/x,y", "it", ("runs/x,y",), True),
+        ("lr=1=runs/a", "lr=1", ("runs/a",), True),
+        ("lr=1=runs/lr=1,runs/b", "lr=1", ("runs/lr=1", "runs/b"), True),
+        ("lr=1=gone", "lr", ("1=gone",), True),
         ("gone", "gone", ("gone",), False),
     ],
 )
@@ -48,6 +51,8 @@ def test_half_a_pair_is_refused(word: str) -> None:
 def test_a_run_is_not_its_own_second_seed() -> None:
     with pytest.raises(ConfigError, match="it=runs/a,runs/b,runs/a: names runs/a twice"):
         parse_system("it=runs/a,runs/b,runs/a")
+    with pytest.raises(ConfigError, match="names ./runs/a twice"):
+        parse_system("runs/a,./runs/a")
 
 
 def names(*words: str) -> list[str]:

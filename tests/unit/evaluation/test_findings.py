@@ -9,6 +9,7 @@ import pytest
 from tests import hand_made_comparison as made
 from transformer_mt.evaluation.comparison import TimeToBleu
 from transformer_mt.evaluation.findings import duration, findings, points, probability
+from transformer_mt.evaluation.report_rows import score_rows
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,30 @@ def test_both_tests_must_agree() -> None:
     score = replace(one.results[1].scores[0], p_bootstrap=0.01, p_randomisation=0.2)
     one = replace(one, results=(one.results[0], replace(one.results[1], scores=(score,))))
     assert findings(made.comparison(one))[0].endswith("(4.2 BLEU apart, p = 0.200)")
+
+
+@pytest.mark.parametrize(
+    ("first_seeds", "sentence"),
+    [
+        ((36.0, 40.0), "transformer is 4.2 BLEU ahead of lstm on test2016 (p = 0.001 for the first seeds)"),
+        (
+            (40.0, 36.0),
+            "No significant difference between transformer and lstm on test2016 (4.2 BLEU apart, p = 0.001 "
+            "for the first seeds, which differ the other way)",
+        ),
+    ],
+)
+def test_a_p_of_the_first_seeds_does_not_speak_for_means_that_differ_the_other_way(
+    first_seeds: tuple[float, float], sentence: str
+) -> None:
+    one = made.test_set()
+    results = tuple(
+        replace(result, scores=(replace(result.scores[0], values=(seed, result.scores[0].value)),))
+        for result, seed in zip(one.results, first_seeds, strict=True)
+    )
+    one = replace(one, results=results)
+    assert findings(made.comparison(one))[0] == sentence
+    assert score_rows(one, "bleu")[1].significant is (first_seeds[0] < first_seeds[1])
 
 
 def test_the_best_rival_is_named() -> None:

@@ -32,6 +32,7 @@ def test_columns_go_by_name_not_by_place(tmp_path: Path) -> None:
         ("old\tnew\n1\t2\n3\n", "comet.tsv:3: has 1 columns, but there are 2 systems"),
         ("old\tnew\n1\tgood\n3\t4\n", "comet.tsv:2: 'good' is no finite number"),
         ("old\tnew\n1\t2\n3\tnan\n", "comet.tsv:3: 'nan' is no finite number"),
+        ("old\tnew\n1\t2\n3\t-1e308\n", "comet.tsv:3: '-1e308' is no finite number below 1e100"),
         ("old\tnew\n1\t2\n3\t\n", "comet.tsv:3: '' is no finite number"),
     ],
 )

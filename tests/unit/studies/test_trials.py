@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.made_up_study import leave_run, made_up_study
-from transformer_mt.errors import ConfigError
+from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.studies.study import Study
 from transformer_mt.studies.trials import (
     as_table,
@@ -71,6 +71,13 @@ def test_both_files_hold_every_row(study: Study) -> None:
     assert facts["trials"][0]["overrides"] == {"training.learning_rate": 1e-4, "run_dir": "runs/s/low"}
     assert facts["trials"][0]["tokens_per_second"] == pytest.approx(2000 / 30)
     assert read_exit_codes(study) == {"runs/s/low": 0, "runs/s/mid": 4, "runs/s/wide": None}
+
+
+@pytest.mark.parametrize("text", ["[]]", "[1]", '{"trials": 1}', '{"trials": [1]}', '{"trials": [{}]}'])
+def test_a_study_json_that_is_none_is_told(study: Study, text: str) -> None:
+    (study.run_dir / "study.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"study\.json: .*; delete it to go on without it"):
+        read_exit_codes(study)
 
 
 def test_a_run_that_diverged_is_tried_again_only_with_other_settings(study: Study, tmp_path: Path) -> None:
