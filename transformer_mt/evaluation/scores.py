@@ -22,6 +22,8 @@ from transformer_mt.errors import DataError
 _TOKENIZERS = {"zh": ("zh", None), "ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
 _DEFAULT_TOKENIZER = "13a"
 _FALLBACK_TOKENIZER = "char"
+# TER counts words between spaces; in these languages sacreBLEU must first part the characters.
+_UNSPACED = ("zh", "ja")
 
 
 LABELS: dict[str, str] = {"bleu": "BLEU", "chrf": "chrF2++", "ter": "TER"}
@@ -46,11 +48,15 @@ def bleu_tokenizer(tgt_lang: str) -> str:
     Japanese and Korean are cut into words by MeCab; where it is not installed (`pip install sacrebleu[ja]` or
     `[ko]`), characters are compared instead, and the signature says tok:char.
     """
-    language = tgt_lang.replace("-", "_").split("_")[0].lower()
-    name, package = _TOKENIZERS.get(language, (_DEFAULT_TOKENIZER, None))
+    name, package = _TOKENIZERS.get(_language(tgt_lang), (_DEFAULT_TOKENIZER, None))
     if package is not None and importlib.util.find_spec(package) is None:
         return _FALLBACK_TOKENIZER
     return name
+
+
+def _language(code: str) -> str:
+    """zh_CN -> zh."""
+    return code.replace("-", "_").split("_")[0].lower()
 
 
 def score(
@@ -93,7 +99,8 @@ def scorer(
         return BLEU(tokenize=bleu_tokenizer(tgt_lang), references=references, force=not warn)
     if metric == "chrf":
         return CHRF(word_order=2, references=references)
-    return TER(references=references)
+    unspaced = _language(tgt_lang) in _UNSPACED
+    return TER(normalized=unspaced, asian_support=unspaced, references=references)
 
 
 def check_texts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

@@ -69,6 +69,15 @@ def test_ter_and_chrf_have_their_direction_and_names() -> None:
     assert worse.value == pytest.approx(25.0)
 
 
+@pytest.mark.parametrize("language", ["zh", "zh_CN", "ja"])
+def test_ter_of_unspaced_text_counts_characters(language: str) -> None:
+    """One of eight characters wrong is one edit of eight, not a whole line; English keeps its signature."""
+    (ter,) = score(["今天天气很坏大家"], [["今天天气很好大家"]], ("ter",), language)
+    assert ter.value == pytest.approx(100 / 8) and "asian:yes" in ter.signature
+    (english,) = score(["a"], [["a"]], ("ter",), "en")
+    assert english.signature.startswith("nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no")
+
+
 def test_several_references_are_streams() -> None:
     """B168: each hypothesis equals one of its references; the transposed shape is refused."""
     hypotheses = ["a b c d e", "f g h i j", "k l m n o"]
