@@ -127,6 +127,7 @@ def _compare_files(named: Sequence[NamedSystem], args: argparse.Namespace) -> Co
         raise ConfigError(f"compare: plain text needs --hyp, --ref and --lang, but --{missing[0]} is missing")
     if extra := [name for name in ("test", "data_root") if getattr(args, name)]:
         raise ConfigError(f"compare: --{extra[0].replace('_', '-')} is about runs, but none is named")
+    _check_flags_of_models(args)
     from transformer_mt.evaluation.buckets import training_words
     from transformer_mt.evaluation.compare import SetTexts, compare_set
     from transformer_mt.evaluation.comparison import Comparison
@@ -153,6 +154,15 @@ def _compare_files(named: Sequence[NamedSystem], args: argparse.Namespace) -> Co
         sets=(compare_set(texts, _with(segments, outputs), args.lang, training),),
         significance=HOW,
     )
+
+
+def _check_flags_of_models(args: argparse.Namespace) -> None:
+    """Refuse what would change nothing about texts that are there already."""
+    parser = argparse.ArgumentParser()
+    add_model_arguments(parser)
+    for name, value in vars(parser.parse_args([])).items():
+        if getattr(args, name) != value:
+            raise ConfigError(f"compare: --{name.replace('_', '-')} is about runs, but none is named")
 
 
 def _compare_runs(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -231,7 +231,7 @@ def warnings(systems: Sequence[RunSystem], evaluated: Sequence[Sequence[Evaluate
         pairs = (read_json(run.path / "run.json") or {}).get("training_pairs")
         return ", ".join(run.recipe.data.train) + (f" ({pairs:,} pairs)" if isinstance(pairs, int) else "")
 
-    found = []
+    found = list(_mixed(systems))
     if what := told([training_text(run) for run in system.runs] for system in systems):
         found.append(f"trained on different text: {what}")
     if what := told([", ".join(run.recipe.data.valid) for run in system.runs] for system in systems):
@@ -241,6 +241,24 @@ def warnings(systems: Sequence[RunSystem], evaluated: Sequence[Sequence[Evaluate
         if what := told([one[key] for one in several] for several in settings):
             found.append(f"translated with different {key}: {what}")
     return found
+
+
+def _mixed(systems: Sequence[RunSystem]) -> Iterator[str]:
+    """Systems whose runs differ in more than the seed: their mean is that of no system."""
+    from transformer_mt.recipe import differences
+
+    for system in systems:
+        first, *others = (run.recipe for run in system.runs)
+        allowed = {"run_dir", "training.seed", "data.root"}
+        keys = {
+            key: None
+            for other in others
+            for changes in differences(first, other)
+            for key in changes
+            if key not in allowed and not key.startswith(("decoding.", "evaluation."))
+        }
+        if keys:
+            yield f"{system.name}: its runs differ in more than the seed: {', '.join(keys)}"
 
 
 def _settings(report: dict[str, Any]) -> dict[str, Any]:

@@ -158,6 +158,8 @@ def test_outside_metrics_come_from_a_table(files: Path, capsys: Capture) -> None
             "--test is about runs, but none is named",
         ),
         ([*PLAIN, "--hyp", "one", "--hyp", "two", "--data-root", "x"], 2, "--data-root is about runs"),
+        ([*PLAIN, "--hyp", "one", "--hyp", "two", "--checkpoint", "5"], 2, "--checkpoint is about runs"),
+        ([*PLAIN, "--hyp", "one", "--hyp", "two", "--beam-size", "3"], 2, "--beam-size is about runs"),
         ([*PLAIN, "--hyp", "one", "--hyp", "two", "--output", "ref"], 2, "--output ref: is a file; name a"),
         ([*PLAIN, "--hyp", "one", "--hyp", "two", "--output", "ref/out"], 3, "ref/out: Not a directory"),
         ([*PLAIN, "--hyp", "one", "--hyp", "two", "--train", "gone"], 3, "gone: cannot be read"),

@@ -207,6 +207,15 @@ def test_different_settings_are_told(folder: Path, capsys: Capture) -> None:
     assert any(one.startswith("validated on different text, so curves") for one in warned)
 
 
+def test_runs_that_are_no_seeds_of_one_system_are_told(folder: Path, capsys: Capture) -> None:
+    """Their mean is that of no system; runs that differ in the seed alone are not mentioned."""
+    random_run(folder / "e", seed=6, training={"seed": 6})
+    assert compare("S=a,e", "M=a2,b", "--test", "test", "--output", "out") == 0
+    (mixed,) = [one for one in report()["warnings"] if "more than the seed" in one]
+    assert mixed.startswith("M: its runs differ in more than the seed: ")
+    assert "model.architecture" in mixed and "run_dir" not in mixed
+
+
 def test_without_the_training_text_rare_words_are_left_out(folder: Path, capsys: Capture) -> None:
     for name in ("test.de", "test.en"):
         write(folder / "only" / name, read(folder / name))
