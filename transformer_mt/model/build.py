@@ -48,19 +48,7 @@ def build_model(
     Raises:
         ConfigError: one matrix is wanted for vocabularies of different size.
     """
-    if config.tied_embeddings == "three_way" and src_vocab_size != tgt_vocab_size:
-        raise ConfigError(
-            f"model.tied_embeddings: three_way needs one joint vocabulary, but the source has "
-            f"{src_vocab_size} pieces and the target {tgt_vocab_size}; use `decoder` or `none`, "
-            f"or share the vocabulary"
-        )
-    tied_source = config.tied_embeddings == "three_way"
-    untied_output = config.tied_embeddings == "none"
-    embeddings = (
-        TokenEmbedding(tgt_vocab_size, config.d_model),
-        None if tied_source else TokenEmbedding(src_vocab_size, config.d_model),
-        nn.Linear(config.d_model, tgt_vocab_size, bias=False) if untied_output else None,
-    )
+    embeddings = _embeddings(config, src_vocab_size, tgt_vocab_size)
     if config.architecture == "lstm":
         return AttentionalLstm(
             *embeddings,
@@ -92,6 +80,25 @@ def build_model(
     )
     initialise(model)
     return model
+
+
+def _embeddings(
+    config: ModelConfig, src_vocab_size: int, tgt_vocab_size: int
+) -> tuple[TokenEmbedding, TokenEmbedding | None, nn.Linear | None]:
+    """Of the target, of the source where it has its own, and an output projection where it is untied."""
+    if config.tied_embeddings == "three_way" and src_vocab_size != tgt_vocab_size:
+        raise ConfigError(
+            f"model.tied_embeddings: three_way needs one joint vocabulary, but the source has "
+            f"{src_vocab_size} pieces and the target {tgt_vocab_size}; use `decoder` or `none`, "
+            f"or share the vocabulary"
+        )
+    tied_source = config.tied_embeddings == "three_way"
+    untied_output = config.tied_embeddings == "none"
+    return (
+        TokenEmbedding(tgt_vocab_size, config.d_model),
+        None if tied_source else TokenEmbedding(src_vocab_size, config.d_model),
+        nn.Linear(config.d_model, tgt_vocab_size, bias=False) if untied_output else None,
+    )
 
 
 def head_warning(config: ModelConfig) -> str | None:
