@@ -262,7 +262,9 @@ def _mixed(systems: Sequence[RunSystem]) -> Iterator[str]:
 
 
 def _settings(report: dict[str, Any]) -> dict[str, Any]:
-    return {**report["decoding"], **{key: report[key] for key in ("device", "workers", "shortlist")}}
+    """What translations and their speed depend on; None where an older version did not write it."""
+    keys = ("device", "machine", "threads", "workers", "shortlist")
+    return {**report["decoding"], **{key: report.get(key) for key in keys}}
 
 
 def training_words(run: Run, references: Sequence[str]) -> TrainingWords | str:

@@ -83,8 +83,11 @@ def read_sets(run: Run, wanted: Sequence[str] | None) -> dict[str, list[tuple[st
 
 def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translator: Translator) -> Evaluated:
     """Translate and score a set, and write both into the run."""
+    import torch
+
     from transformer_mt.checkpoint import read_json
     from transformer_mt.evaluation.scores import score
+    from transformer_mt.runtime.device import machine_name
     from transformer_mt.text.lines import write_lines
 
     target = _place(run, name)
@@ -108,6 +111,8 @@ def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translat
         "checkpoint": run.folder.name,
         "step": scalars.get("step"),
         "device": str(translator.device),
+        "machine": machine_name(),
+        "threads": torch.get_num_threads(),
         "workers": translator.num_workers,
         "shortlist": translator.shortlist_size,
         "decoding": translator.decoding.model_dump(),

@@ -57,10 +57,18 @@ def p_value(score: MetricResult) -> float | None:
 def is_significant(score: MetricResult, first: MetricResult) -> bool | None:
     """Whether both p-values are small; None where there is none.
 
-    They are of the first seeds: where those differ the other way than the means over seeds, they say nothing.
+    They are of the first seeds: where those differ the other way than the means over seeds, they say nothing,
+    and neither do they of means that are level in the digits shown.
     """
     p = p_value(score)
-    return None if p is None else p < SIGNIFICANT and not _is_reversed(score, first)
+    if p is None:
+        return None
+    return p < SIGNIFICANT and not is_level(score, first) and not _is_reversed(score, first)
+
+
+def is_level(score: MetricResult, first: MetricResult) -> bool:
+    """Whether two scores differ by nothing in the digits shown."""
+    return points(score.name, abs(gain(score, first))) == points(score.name, 0.0)
 
 
 def _is_reversed(score: MetricResult, first: MetricResult) -> bool:
@@ -103,6 +111,9 @@ def _ahead(test_set: TestSet) -> str:
     lead, p = gain(best, ours), p_value(best)
     ahead, behind = (name, first.name) if lead >= 0 else (first.name, name)
     distance = f"{points(metric, abs(lead))} {label(metric)}"
+    if is_level(best, ours):
+        reached = f"{points(metric, best.value)} {label(metric)}"
+        return f"{ahead} and {behind} are level on {test_set.name} ({reached})"
     if p is None:
         return (
             f"{ahead} is {distance} ahead of {behind} on {test_set.name}, but its significance is not known"

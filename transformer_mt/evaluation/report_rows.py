@@ -14,6 +14,7 @@ from transformer_mt.evaluation.findings import (
     ABSENT,
     duration,
     gain,
+    is_level,
     is_significant,
     metric_of,
     points,
@@ -98,7 +99,8 @@ def _score_row(
     against, p, significant = "", "", None
     if index > 0 and first is not None:
         lead = gain(score, first)
-        against = f"{points(score.name, abs(lead))} {'better' if lead >= 0 else 'worse'}"
+        distance = f"{points(score.name, abs(lead))} {'better' if lead > 0 else 'worse'}"
+        against = "level" if is_level(score, first) else distance
         p = f"{probability(score.p_bootstrap)} / {probability(score.p_randomisation)}"
         significant = bool(is_significant(score, first))
     left, width = (min(score.value, 0.0) - zero) * scale, abs(score.value) * scale

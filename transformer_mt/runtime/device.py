@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import resource
 import sys
 from dataclasses import dataclass
@@ -145,3 +146,13 @@ def int8_features() -> list[str]:
 def _features(*wanted: str) -> list[str]:
     found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     return [name for name in wanted if found.get(name)]
+
+
+def machine_name() -> str:
+    """Kind of machine, and the GPU, or the CPU where the system tells it: times of two are not comparable."""
+    if torch.cuda.is_available():
+        processor = torch.cuda.get_device_name()
+    else:
+        features = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+        processor = str(features.get("cpu_name", platform.processor()))
+    return f"{platform.machine()} {processor}".strip()

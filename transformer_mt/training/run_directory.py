@@ -23,6 +23,7 @@ from transformer_mt.checkpoint import read_json, write_json, write_text
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.recipe import differences, dump_recipe, load_recipe
+from transformer_mt.runtime.device import machine_name
 
 # Everything that a run writes, the lock apart.
 _RUN_FILES = re.compile(
@@ -130,17 +131,9 @@ def describe(run_dir: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
             "transformer_mt": transformer_mt.__version__,
             "torch": torch.__version__,
             "python": platform.python_version(),
-            "machine": f"{platform.machine()} {_processor()}".strip(),
+            "machine": machine_name(),
             "threads": torch.get_num_threads(),
             "command": shlex.join(["transformer-mt", *sys.argv[1:]]),
             **facts,
         },
     )
-
-
-def _processor() -> str:
-    """Name of the GPU, or of the CPU where the system tells it."""
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    features = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return str(features.get("cpu_name", platform.processor()))

@@ -207,6 +207,23 @@ def test_different_settings_are_told(folder: Path, capsys: Capture) -> None:
     assert any(one.startswith("validated on different text, so curves") for one in warned)
 
 
+def test_speeds_of_other_machines_are_told(folder: Path, capsys: Capture) -> None:
+    """Pins that a stored rate knows where it was measured, and that one from before it did is no error."""
+    assert compare("a", "b", "--test", "test", "--output", "out") == 0
+    assert not any("translated with different" in one for one in report()["warnings"])
+    stored = json.loads((folder / "a/evaluation/test.json").read_text(encoding="utf-8"))
+    changed = {**stored, "machine": "another", "threads": 77}
+    (folder / "a/evaluation/test.json").write_text(json.dumps(changed), encoding="utf-8")
+    assert compare("a", "b", "--test", "test", "--output", "out") == 0
+    warned = "\n".join(report()["warnings"])
+    assert "translated with different machine: a another; b " in warned
+    assert "translated with different threads: a 77; b " in warned
+    old = {key: value for key, value in stored.items() if key not in ("machine", "threads")}
+    (folder / "a/evaluation/test.json").write_text(json.dumps(old), encoding="utf-8")
+    assert compare("a", "b", "--test", "test", "--output", "out") == 0
+    assert not any("translated with different" in one for one in report()["warnings"])
+
+
 def test_runs_that_are_no_seeds_of_one_system_are_told(folder: Path, capsys: Capture) -> None:
     """Their mean is that of no system; runs that differ in the seed alone are not mentioned."""
     random_run(folder / "e", seed=6, training={"seed": 6})

@@ -73,6 +73,14 @@ def test_the_best_rival_is_named() -> None:
     assert findings(made.comparison(one, names=("a", "b", "c")))[0].startswith("c is 3.0 BLEU ahead of a")
 
 
+def test_what_looks_equal_is_level() -> None:
+    """Pins that nobody is 0.0 BLEU ahead, however sure a test is of the difference behind the digits."""
+    one = made.test_set(bleu=(36.51, 36.54), p=0.001)
+    assert findings(made.comparison(one))[0] == "transformer and lstm are level on test2016 (36.5 BLEU)"
+    row = score_rows(one, "bleu")[1]
+    assert (row.against, row.significant) == ("level", False)
+
+
 def test_less_is_more_for_ter() -> None:
     """Pins the direction of the one score that counts faults."""
     one = made.test_set()
