@@ -43,6 +43,22 @@ class YamlFile:
         values: dict[str, Any] = _plain(self._tree)
         return values
 
+    def check_names(self, section: str) -> None:
+        """Names that a section lets people choose must be text: 1e-3 would silently become 0.001.
+
+        Raises:
+            ConfigError: one line for each that is none.
+        """
+        names = self._tree.get(section)
+        problems = []
+        for name in names if isinstance(names, CommentedMap) else ():
+            if not isinstance(name, str):
+                line, column = names.lc.key(name)
+                where = f"{self.path}:{line + 1}:{column + 1}"
+                problems.append(f"{where}: {section}: the name {name!r} is not text; put it in quotes")
+        if problems:
+            raise ConfigError("\n".join(problems))
+
     def place(self, keys: Sequence[str]) -> str:
         """`file:line:col` of the deepest key of this path that the file holds."""
         node: Any = self._tree

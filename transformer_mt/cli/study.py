@@ -115,6 +115,8 @@ def _compare(study: Study, results: Sequence[Result], device: str | None) -> Non
         if result.state == "finished":
             runs.setdefault(result.variant, []).append(result.run_dir)
     if len(runs) < 2:
+        for old in ("report.html", "report.json"):  # of runs that no longer stand here as they were
+            (study.run_dir / old).unlink(missing_ok=True)
         _say(f"nothing to compare: {' and '.join(runs) or 'no variant'} alone has come to its end")
         return
     parser = argparse.ArgumentParser()

@@ -131,6 +131,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
         ConfigError: every problem found, one `file:line:col: key: …` line each.
     """
     file = YamlFile(path, "study")
+    file.check_names("variants")
     own = [text for text in overrides if text.partition("=")[0] in _OWN_KEYS]
     section = check(file, StudySection, own)
     given = [parse_override(text) for text in overrides if text not in own]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from transformer_mt.checkpoint import read_json, write_json, write_text
@@ -86,10 +87,21 @@ def has_diverged(trial: Trial, exit_codes: Mapping[str, int | None]) -> bool:
 
 
 def read_exit_codes(study: Study) -> dict[str, int | None]:
-    """Run directory -> how its training ended when the study was here before."""
+    """Run directory -> how its training ended when the study was here before.
+
+    Raises:
+        ConfigError: another study was.
+        CheckpointError: study.json is damaged.
+    """
     path = study.run_dir / "study.json"
+    old = read_json(path) or {}
+    if (other := Path(old.get("study", study.path)).name) != study.path.name:
+        raise ConfigError(
+            f"run_dir {study.run_dir}: belongs to the study {other}; name another run_dir, or remove {path} "
+            "if the file has a new name"
+        )
     try:
-        return {row["run_dir"]: row["exit_code"] for row in (read_json(path) or {}).get("trials", [])}
+        return {row["run_dir"]: row["exit_code"] for row in old.get("trials", [])}
     except (KeyError, TypeError):
         raise CheckpointError(f"{path}: is not what a study wrote; delete it to go on without it") from None
 

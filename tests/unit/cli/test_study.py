@@ -165,6 +165,14 @@ def test_the_directory_of_a_run_is_no_place_for_a_study(verbs: Verbs, capsys: Ca
     assert "run_dir runs/x: is the directory of a single run; name another run_dir" in capsys.readouterr().err
 
 
+def test_a_name_that_yaml_takes_for_a_number_is_told(tmp_path: Path, capsys: Capture) -> None:
+    """Pins that a variant 1e-3 does not become 0.001."""
+    path = write_study(tmp_path)
+    path.write_text(path.read_text(encoding="utf-8").replace("  mid:", "  1e-3:"), encoding="utf-8")
+    assert main(["study", str(path)]) == 2
+    assert "s.yaml:6:3: variants: the name 0.001 is not text; put it in quotes" in capsys.readouterr().err
+
+
 def test_a_bad_study_has_code_2(tmp_path: Path, capsys: Capture) -> None:
     """Pins the exit code of a recipe's problem."""
     assert main(["study", str(write_study(tmp_path)), "training.max_stps=3"]) == 2

@@ -80,6 +80,15 @@ def test_a_study_json_that_is_none_is_told(study: Study, text: str) -> None:
         read_exit_codes(study)
 
 
+def test_the_directory_of_another_study_is_refused(study: Study) -> None:
+    """Pins that two study files with one run_dir do not overwrite each other's table."""
+    (study.run_dir / "study.json").write_text('{"study": "old/other.yaml", "trials": []}', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"run_dir runs/s: belongs to the study other\.yaml; name another"):
+        read_exit_codes(study)
+    (study.run_dir / "study.json").write_text('{"study": "moved/s.yaml", "trials": []}', encoding="utf-8")
+    assert read_exit_codes(study) == {}
+
+
 def test_a_run_that_diverged_is_tried_again_only_with_other_settings(study: Study, tmp_path: Path) -> None:
     """Pins that the same divergence is not paid for twice, and that a changed setting is another try."""
     codes: dict[str, int | None] = {"runs/s/low": 4, "runs/s/mid": 2}
