@@ -292,7 +292,8 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], where: Path) -
     if missing or extra:
         named = f"misses {missing[0]}" if missing else f"also holds {extra[0]}"
         raise CheckpointError(
-            f"{where}: does not fit its config: it {named} ({len(missing)} missing, {len(extra)} extra)"
+            f"{where}: does not fit its config: it {named} ({len(missing)} missing, {len(extra)} extra); "
+            "another version made it, or it was changed: translate with that version, or train it anew"
         )
     for name, parameter in own.items():
         if parameter.shape != weights[name].shape:
