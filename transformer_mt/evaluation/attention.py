@@ -11,10 +11,10 @@ import torch
 
 from transformer_mt.data.batch import make_batch
 from transformer_mt.evaluation.comparison import AttentionMap
-from transformer_mt.evaluation.words import counts_characters, units
 from transformer_mt.model.protocol import Seq2SeqModel
 from transformer_mt.text.lines import is_blank
 from transformer_mt.text.tokenizer import EOS_ID, Tokenizers
+from transformer_mt.text.words import counts_characters, units
 
 _SENTENCES = 3
 # Shorter sentences show little, and longer ones make pictures that cannot be read.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from transformer_mt.evaluation.comparison import Bucket
 from transformer_mt.evaluation.scores import score
-from transformer_mt.evaluation.words import counts_characters, units, word_counts, words
+from transformer_mt.text.words import counts_characters, units, word_counts, words
 
 Part = tuple[str, list[int]]
 """A label, and the lines it stands for, from 0."""

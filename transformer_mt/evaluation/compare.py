@@ -24,7 +24,7 @@ from transformer_mt.evaluation.significance import (
     remembering,
     why_untested,
 )
-from transformer_mt.evaluation.words import counts_characters
+from transformer_mt.text.words import counts_characters
 
 METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer_mt.evaluation.words import counts_characters, units
 from transformer_mt.text.lines import is_blank, trimmed
+from transformer_mt.text.words import counts_characters, units
 
 # How often something stands in a row before it counts as repeated.
 _TIMES, _TIMES_SINGLE = 3, 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_mt.evaluation.words import counts_characters, units, word_counts, words
+from transformer_mt.text.words import counts_characters, units, word_counts, words
 
 
 @pytest.mark.parametrize(
