@@ -1,4 +1,4 @@
-"""Text -> the units that its length and its rare words are counted in.
+"""Text -> the units that its length and its rare words are counted in, and that alignments number.
 
 Units are words between spaces; where most letters belong to a script that is written without spaces (Chinese,
 Japanese, Thai, Lao, Khmer, Burmese) or is counted in characters by custom (Korean), they are characters. The
@@ -8,6 +8,7 @@ text decides, not a language code.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +16,7 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
+_UNIT = re.compile(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})\S)+")
 # So many lines tell what script a text is in.
 _ENOUGH_LINES = 1000
 
@@ -29,6 +31,25 @@ def counts_characters(texts: Sequence[str]) -> bool:
 def units(text: str, *, characters: bool) -> list[str]:
     """The words of a text, or its characters without white space."""
     return list("".join(text.split())) if characters else text.split()
+
+
+def unit_spans(text: str) -> list[tuple[int, int]]:
+    """Where the units that an alignment numbers stand in one line.
+
+    They are the words between spaces; of a script that is written without them each character is one, with
+    the marks above and below it. A line may mix both: a link in a Chinese line is a word among characters.
+
+    Returns:
+        Of each unit, in order, the place of its first character and the place after its last.
+    """
+    spans: list[tuple[int, int]] = []
+    for match in _UNIT.finditer(text):
+        start, end = match.span()
+        if spans and spans[-1][1] == start and unicodedata.category(text[start]).startswith("M"):
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    return spans
 
 
 def words(text: str, *, characters: bool) -> list[str]:

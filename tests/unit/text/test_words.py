@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_mt.text.words import counts_characters, units, word_counts, words
+from transformer_mt.text.words import counts_characters, unit_spans, units, word_counts, words
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,21 @@ def test_wanted_words_are_counted_and_no_others() -> None:
     counts = word_counts(["The dog, the cat.", "A dog!"], ["the", "dog", "cow"], characters=False)
     assert counts == {"the": 2, "dog": 2, "cow": 0}
     assert word_counts(["一本书一"], ["一"], characters=True) == {"一": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \u00a0\u3000 ", []),
+        ("  Ein  Hund. ", ["Ein", "Hund."]),
+        ("你好，世界。", ["你", "好", "，", "世", "界", "。"]),
+        ("请看https://example.org/a 和 5公里", ["请", "看", "https://example.org/a", "和", "5", "公", "里"]),
+        ("か\u3099く", ["か\u3099", "く"]),
+        ("กี่คน", ["กี่", "ค", "น"]),
+        ("e\u0301a \u0301b", ["e\u0301a", "\u0301b"]),
+    ],
+)
+def test_an_alignment_numbers_words_and_characters_without_spaces(text: str, expected: list[str]) -> None:
+    """Pins the units of an alignment: script by script, since one line may hold a link among characters."""
+    assert [text[start:end] for start, end in unit_spans(text)] == expected
