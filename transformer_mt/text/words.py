@@ -16,7 +16,10 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
-_UNIT = re.compile(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})\S)+")
+# Marks of those scripts, as wide as their characters: a sentence may end at one, with no space after it.
+_WIDE_MARK = "[\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
+_ALONE = re.compile(f"{_UNSPACED.pattern}|{_WIDE_MARK}")
+_UNIT = re.compile(rf"{_ALONE.pattern}|(?:(?!{_ALONE.pattern})\S)+")
 # So many lines tell what script a text is in.
 _ENOUGH_LINES = 1000
 
@@ -50,6 +53,11 @@ def unit_spans(text: str) -> list[tuple[int, int]]:
         else:
             spans.append((start, end))
     return spans
+
+
+def needs_no_space(character: str) -> bool:
+    """Whether a character is written without spaces around it: of such a script, or one of its wide marks."""
+    return _ALONE.match(character) is not None
 
 
 def words(text: str, *, characters: bool) -> list[str]:

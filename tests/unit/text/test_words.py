@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_mt.text.words import counts_characters, unit_spans, units, word_counts, words
+from transformer_mt.text.words import counts_characters, needs_no_space, unit_spans, units, word_counts, words
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,7 @@ def test_wanted_words_are_counted_and_no_others() -> None:
         ("  Ein  Hund. ", ["Ein", "Hund."]),
         ("你好，世界。", ["你", "好", "，", "世", "界", "。"]),
         ("请看https://example.org/a 和 5公里", ["请", "看", "https://example.org/a", "和", "5", "公", "里"]),
+        ("看，iPhone。Pro！", ["看", "，", "iPhone", "。", "Pro", "！"]),
         ("か\u3099く", ["か\u3099", "く"]),
         ("กี่คน", ["กี่", "ค", "น"]),
         ("e\u0301a \u0301b", ["e\u0301a", "\u0301b"]),
@@ -58,3 +59,8 @@ def test_wanted_words_are_counted_and_no_others() -> None:
 def test_an_alignment_numbers_words_and_characters_without_spaces(text: str, expected: list[str]) -> None:
     """Pins the units of an alignment: script by script, since one line may hold a link among characters."""
     assert [text[start:end] for start, end in unit_spans(text)] == expected
+
+
+def test_only_characters_of_scripts_without_spaces_need_none() -> None:
+    """Pins where something can be put into a line without a space."""
+    assert [needs_no_space(character) for character in "你。ก」aé1.“"] == [True] * 4 + [False] * 5
