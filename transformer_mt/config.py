@@ -28,6 +28,7 @@ def _as_tuple(value: object) -> object:
 
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
 # Larger counts fit into no tensor.
 _MAX_COUNT = 2**31 - 1
 Count = Annotated[int, Field(ge=1, le=_MAX_COUNT)]
@@ -45,6 +46,34 @@ class _Section(BaseModel):
         protected_namespaces=(),
         use_attribute_docstrings=True,
     )
+
+
+class NoiseConfig(_Section):
+    """Training sources in sloppy writing, drawn anew in every epoch. Targets stay as written, so that a model
+    learns to translate shouted or careless text into clean text. Rates are shares of the training sources."""
+
+    upper: Share = 0.0
+    """The whole source in upper case."""
+    title: Share = 0.0
+    """Every word of the source capitalised."""
+    typos: Share = 0.0
+    """One to three letters of the source mistyped."""
+    no_final_punctuation: Share = 0.0
+    """The final full stop, question or exclamation mark of the source removed."""
+
+    @model_validator(mode="after")
+    def _check_case(self) -> NoiseConfig:
+        if self.upper + self.title > 1.0:
+            raise ValueError(
+                "title: `upper` + `title` must not exceed 1, since a source has one or the other, but "
+                f"{self.upper} + {self.title} > 1"
+            )
+        return self
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any source is noised."""
+        return any(self.model_dump().values())
 
 
 class DataConfig(_Section):
@@ -69,6 +98,7 @@ class DataConfig(_Section):
     """A pair whose longer side has over 8 + this many times the tokens of the other is dropped."""
     prepared_dir: str | None = None
     """Where prepared data go (default: prepared/<fingerprint> beside the run directory)."""
+    noise: NoiseConfig = NoiseConfig()
 
 
 class TokenizerConfig(_Section):
@@ -302,7 +332,7 @@ class TrainingConfig(_Section):
     workers: Literal["auto"] | Annotated[int, Field(ge=0, le=256)] = "auto"
     """Processes that build batches ahead of training; never changes what is trained."""
     seed: CountOrZero = 1
-    """Seed of initial weights, data order, dropout and subword sampling."""
+    """Seed of initial weights, data order, noise, dropout and subword sampling."""
 
     @model_validator(mode="after")
     def _check_schedule(self) -> TrainingConfig:

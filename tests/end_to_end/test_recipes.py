@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,7 @@ from transformer_mt.config import Recipe
 from transformer_mt.model.build import build_model
 from transformer_mt.recipe import flatten, load_recipe
 
-RECIPES = sorted((REPOSITORY / "recipes").glob("*/transformer.yaml")) + sorted(
-    (REPOSITORY / "recipes").glob("*/lstm.yaml")
-)
+RECIPES = sorted((REPOSITORY / "recipes").glob("*_*/*.yaml"))
 NAMES = [f"{path.parent.name}/{path.name}" for path in RECIPES]
 KINDS = ("transformer", "lstm")
 SYSTEMS = ("zh_en_bundled", "multi30k_de_en", "multi30k_en_de", "tatoeba_3am_zh_en", "wmt_en_de_base")
@@ -61,6 +60,16 @@ def test_the_baseline_differs_in_the_model_and_what_was_tuned_for_it(name: str) 
     assert 0.9 < counts[1] / counts[0] < 1.1
 
 
+def test_the_recipe_with_noise_differs_in_the_noise_alone() -> None:
+    """Pins that the scores of the two tell what noise costs and gains."""
+    folder = REPOSITORY / "recipes" / "multi30k_de_en"
+    old, new = (
+        flatten(load_recipe(folder / name)) for name in ("transformer.yaml", "transformer_noise.yaml")
+    )
+    differ = {key for key in old if old[key] != new[key]}
+    assert differ == {"run_dir", *(key for key in old if key.startswith("data.noise."))}
+
+
 @pytest.mark.parametrize("path", RECIPES, ids=NAMES)
 def test_a_recipe_parses_and_its_head_comment_tells_what_it_is(path: Path) -> None:
     """Pins the head comment (purpose, what must exist first, command, score)."""
@@ -82,9 +91,18 @@ def test_a_recipe_holds_only_what_differs_from_the_defaults(path: Path) -> None:
     model = {key: model[key] for key in ("architecture", "preset") if key in model}
     plain = flatten(Recipe.model_validate({"run_dir": "x", "data": data, "model": model}))
     needed = {"run_dir", *(f"model.{key}" for key in model), *(f"data.{key}" for key in data)}
-    written = {f"{section}.{key}" for section in tree if section != "run_dir" for key in tree[section]}
+    written = set(leaves(tree)) - {"run_dir"}
     recipe = flatten(load_recipe(path))
     assert [key for key in sorted(written - needed) if recipe[key] == plain[key]] == []
+
+
+def leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of all values of a recipe."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
 
 
 @pytest.fixture
@@ -114,7 +132,11 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 @pytest.mark.realdata
 @pytest.mark.parametrize(
     ("kind", "source"),
-    [("transformer", name) for name in SYSTEMS] + [("lstm", name) for name in COMPARED],
+    [
+        *(("transformer", name) for name in SYSTEMS),
+        *(("lstm", name) for name in COMPARED),
+        ("transformer_noise", "multi30k_de_en"),
+    ],
     indirect=["source"],
 )
 def test_a_recipe_trains_two_updates(
@@ -124,7 +146,7 @@ def test_a_recipe_trains_two_updates(
     name = request.node.callspec.params["source"]
     run = tmp_path / "run"
     recipe = REPOSITORY / "recipes" / name / f"{kind}.yaml"
-    own = ("model.d_ff=24", "model.num_heads=2") if kind == "transformer" else ()
+    own = ("model.d_ff=24", "model.num_heads=2") if kind != "lstm" else ()
     done = cli("train", recipe, *TINY, *own, *source, f"run_dir={run}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr

@@ -121,8 +121,10 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
         if "cost" not in (read_json(run_dir / "run.json") or {}):
             _close(trainer, info)  # killed after the last checkpoint, before the books were closed
         limit = "max_steps" if progress.step >= recipe.training.max_steps else "patience"
+        value = getattr(recipe.training, limit)
         print(
-            f"{run_dir}: already finished at step {progress.step}; raise training.{limit} to go on",
+            f"{run_dir}: already finished at step {progress.step}: training.{limit} is {value}; "
+            "raise it to go on",
             file=sys.stderr,
         )
         return EXIT_OK
@@ -163,6 +165,7 @@ def build_updater(recipe: Recipe, prepared: PreparedData, device: torch.device) 
     """A model with initial weights, and all that one update of it needs; the precision must be resolved."""
     from transformer_mt.model.build import build_model
     from transformer_mt.model.transformer import Transformer
+    from transformer_mt.runtime.device import compiler_fault
     from transformer_mt.runtime.seeds import seed_weights
     from transformer_mt.training.ema import Ema
     from transformer_mt.training.optimizer import build_optimizer
@@ -180,7 +183,10 @@ def build_updater(recipe: Recipe, prepared: PreparedData, device: torch.device) 
         activation_dropout=config.activation_dropout,
         gradient_checkpointing=config.gradient_checkpointing,
     ).to(device)
-    if config.compile:
+    fault = compiler_fault(device) if config.compile else None
+    if fault:
+        print(f"transformer-mt: warning: training.compile: goes on without it: {fault}", file=sys.stderr)
+    elif config.compile:
         assert isinstance(model, Transformer)  # the recipe's checks see to it
         model.compile_layers()
     _check_valid_lengths(prepared, model.max_length)
@@ -215,7 +221,8 @@ def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device)
 
     model, updater = build_updater(recipe, prepared, device)
     validation = _validation_set(recipe, prepared, model, device)
-    workers, _ = pick_workers(recipe.training.workers, device, sampling=recipe.tokenizer.sampling > 0.0)
+    drawn = recipe.tokenizer.sampling > 0.0 or recipe.data.noise.is_on
+    workers, _ = pick_workers(recipe.training.workers, device, sampling=drawn)
     return Trainer(
         recipe=recipe,
         run_dir=Path(recipe.run_dir),
@@ -232,7 +239,14 @@ def open_stream(
     recipe: Recipe, prepared: PreparedData, workers: int = 0
 ) -> Callable[[int, int], MicroBatches]:
     """(epoch, position) -> the micro-batches of a recipe from there on; workers: see `MicroBatches`."""
+    from transformer_mt.data.dataset import SourceNoise
+    from transformer_mt.text.noise import NoiseRates
     from transformer_mt.training.stream import MicroBatches
+
+    noise = SourceNoise(
+        NoiseRates(**recipe.data.noise.model_dump()),
+        max_length=min(recipe.data.max_length, recipe.training.max_tokens),
+    )
 
     def stream(epoch: int, position: int) -> MicroBatches:
         return MicroBatches(
@@ -240,6 +254,7 @@ def open_stream(
             max_tokens=recipe.training.max_tokens,
             seed=recipe.training.seed,
             sampling=recipe.tokenizer.sampling,
+            noise=noise if recipe.data.noise.is_on else None,
             epoch=epoch,
             position=position,
             workers=workers,

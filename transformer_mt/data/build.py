@@ -40,6 +40,7 @@ from transformer_mt.text.corpus_check import (
     mark_duplicates,
 )
 from transformer_mt.text.lines import is_blank
+from transformer_mt.text.noise import NoiseRates, noise_draws
 from transformer_mt.text.tokenizer import Tokenizer, Tokenizers, load_tokenizers, train_tokenizer
 
 _CHUNK = 8192
@@ -64,10 +65,11 @@ def build(data: DataConfig, tokenizer: TokenizerConfig, folder: Path) -> None:
     raw = folder / "raw.arrow"
     codes, notes = _read_train(sources, raw, held_out)
     _refuse_nothing_left(codes, sources)
-    tokenizers = _learn_or_load(tokenizer, raw, codes)
+    tokenizers = _learn_or_load(data, tokenizer, raw, codes)
     tokenizers.save(folder)
     _write_valid(valid, tokenizers, folder, valid_report)
-    train_report = _write_train(data, raw, codes, tokenizers, folder, with_text=tokenizer.sampling > 0.0)
+    with_text = keeps_training_text(data, tokenizer)
+    train_report = _write_train(data, raw, codes, tokenizers, folder, with_text=with_text)
     _refuse_nothing_left(codes, sources)
     raw.unlink()
     train_report.dropped, train_report.noted = findings(codes, sources.place), notes.findings
@@ -76,6 +78,11 @@ def build(data: DataConfig, tokenizer: TokenizerConfig, folder: Path) -> None:
         as_report(train_report, valid_report, test_reports, sizes), ensure_ascii=False, indent=1
     )
     (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+
+
+def keeps_training_text(data: DataConfig, tokenizer: TokenizerConfig) -> bool:
+    """Whether training draws from the text itself, so that it is stored beside the ids."""
+    return tokenizer.sampling > 0.0 or data.noise.is_on
 
 
 class _Sources:
@@ -157,7 +164,7 @@ def _kept_chunks(raw: Path, codes: Codes) -> Iterator[tuple[Indices, pa.RecordBa
         start += batch.num_rows
 
 
-def _learn_or_load(options: TokenizerConfig, raw: Path, codes: Codes) -> Tokenizers:
+def _learn_or_load(data: DataConfig, options: TokenizerConfig, raw: Path, codes: Codes) -> Tokenizers:
     """Learned from the kept pairs, or taken from an earlier run."""
     if options.from_ is not None:
         loaded = load_tokenizers(options.from_)
@@ -166,11 +173,14 @@ def _learn_or_load(options: TokenizerConfig, raw: Path, codes: Codes) -> Tokeniz
                 f"tokenizer.shared: is true, but {options.from_} holds one vocabulary a side; set it to false"
             )
         return loaded
+    noise = NoiseRates(**data.noise.model_dump())
 
     def lines(sides: tuple[str, ...]) -> Iterator[str]:
-        for _, texts in _kept_chunks(raw, codes):
-            columns = [_objects(texts.column(f"{side}_text")) for side in sides]
-            yield from chain.from_iterable(zip(*columns, strict=True))
+        for indices, texts in _kept_chunks(raw, codes):
+            columns = {side: _objects(texts.column(f"{side}_text")) for side in sides}
+            if "src" in columns and data.noise.is_on:
+                columns["src"] = _noised(columns["src"], indices, noise)
+            yield from chain.from_iterable(zip(*columns.values(), strict=True))
 
     if options.shared:
         joint = train_tokenizer(lines(("src", "tgt")), type=options.type, vocab_size=options.vocab_size)
@@ -181,6 +191,21 @@ def _learn_or_load(options: TokenizerConfig, raw: Path, codes: Codes) -> Tokeniz
             for side in ("src", "tgt")
         )
     )
+
+
+def _noised(texts: list[str], indices: Indices, noise: NoiseRates) -> list[str]:
+    """Sources as one epoch of training would draw them, so that shouted words get pieces of their own.
+
+    Without them a vocabulary spells capitals letter by letter: of Multi30k's German (joint BPE, 8,000 pieces)
+    5.4 pieces a word in upper case instead of 1.3.
+    """
+    if not len(indices):
+        return texts
+    first = int(indices[0])
+    draws = noise_draws(0, 0, first, int(indices[-1]) - first + 1)[indices - first]
+    for row in np.flatnonzero(noise.touched(draws)):
+        texts[row] = noise.apply(texts[row], draws[row])
+    return texts
 
 
 def _examples(

@@ -7,14 +7,26 @@ nothing of batches or of order.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from transformer_mt.text.noise import Draws, NoiseRates, noise_draws
 from transformer_mt.text.tokenizer import EOS_ID, Tokenizers
 
 Ids = npt.NDArray[np.int32]
+
+_NOISE_CHUNK = 8192
+
+
+class SourceNoise(NamedTuple):
+    """How the sources of a training set are noised."""
+
+    rates: NoiseRates
+    max_length: int
+    """A source that would have more tokens, eos included, stays as written."""
 
 
 class ParallelDataset:
@@ -58,30 +70,61 @@ class ParallelDataset:
         batch = self._batches[number]
         return batch.column("src_text")[row].as_py(), batch.column("tgt_text")[row].as_py()
 
-    def sampled_ids(
-        self, index: int, *, rate: float, seed: int, epoch: int, max_length: int
+    def noised_lengths(self, noise: SourceNoise, *, seed: int, epoch: int) -> Ids:
+        """(N,) source tokens with eos in an epoch, before subword sampling; needs `has_text`.
+
+        Batches are made by these: a source in upper case has up to four times the tokens it has as written.
+        """
+        lengths: Ids = np.array(self.src_lengths)
+        for start in range(0, len(self), _NOISE_CHUNK):
+            draws = noise_draws(seed, epoch, start, min(_NOISE_CHUNK, len(self) - start))
+            rows = np.flatnonzero(noise.rates.touched(draws))
+            texts = [noise.rates.apply(self.text(start + int(row))[0], draws[row]) for row in rows]
+            for row, ids in zip(rows, self._tokenizers.src.encode_batch(texts), strict=True):
+                if len(ids) < noise.max_length:
+                    lengths[start + row] = len(ids) + 1
+        return lengths
+
+    def drawn_ids(
+        self, index: int, *, rate: float, seed: int, epoch: int, max_length: int, noise: SourceNoise | None
     ) -> tuple[Ids, Ids]:
-        """Ids of one example in a random segmentation: a pure function of the arguments.
+        """Ids of one example as an epoch draws them: a pure function of the arguments.
+
+        The source is noised first; both sides are then segmented at random. Needs `has_text` for either.
 
         Args:
             rate: see `Tokenizer.sample`; 0 gives the plain segmentation.
             seed: seed of the run.
             epoch: epoch the draw is for.
-            max_length: a side that would be longer, eos included, keeps its plain segmentation, so that the
-                batch stays within the budget it was made for.
+            max_length: a side whose random segmentation would be longer, eos included, keeps the plain one,
+                so that the batch stays within the budget it was made for.
+            noise: None leaves the source as written.
         """
-        plain = self.ids(index)
+        plain, texts = self.ids(index), None
+        if noise is not None:
+            draws = noise_draws(seed, epoch, index, 1)
+            if noise.rates.touched(draws)[0]:
+                texts, plain = self._noised(index, draws[0], noise)
         if rate == 0.0:
             return plain
-        draws = np.random.SeedSequence((seed, epoch, index)).generate_state(2)
+        seeds = np.random.SeedSequence((seed, epoch, index)).generate_state(2)
         sides = []
         for tokenizer, text, seed_of_side, ids in zip(
-            self._tokenizers, self.text(index), draws, plain, strict=True
+            self._tokenizers, texts or self.text(index), seeds, plain, strict=True
         ):
             drawn = tokenizer.sample(text, rate, int(seed_of_side))
             short = len(drawn) < max_length
             sides.append(np.array([*drawn, EOS_ID], dtype=np.int32) if short else ids)
         return sides[0], sides[1]
+
+    def _noised(self, index: int, draw: Draws, noise: SourceNoise) -> tuple[tuple[str, str], tuple[Ids, Ids]]:
+        """Texts and ids of one example with its source noised, if that is not too long."""
+        (src_text, tgt_text), (src, tgt) = self.text(index), self.ids(index)
+        noised = noise.rates.apply(src_text, draw)
+        ids = self._tokenizers.src.encode(noised)
+        if len(ids) < noise.max_length:
+            src_text, src = noised, np.array([*ids, EOS_ID], dtype=np.int32)
+        return (src_text, tgt_text), (src, tgt)
 
     def _find(self, index: int) -> tuple[int, int]:
         """(record batch, row in it)."""

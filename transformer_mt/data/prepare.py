@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config import DataConfig, Recipe, TokenizerConfig
-from transformer_mt.data.build import build
+from transformer_mt.data.build import build, keeps_training_text
 from transformer_mt.data.dataset import ParallelDataset
 from transformer_mt.data.prepared_files import damaged_file, read_manifest, write_manifest
 from transformer_mt.data.report import vocabulary_warnings
@@ -100,7 +100,7 @@ def data_fingerprint(data: DataConfig, tokenizer: TokenizerConfig) -> str:
         "format": FORMAT_VERSION,
         "languages": [data.src_lang, data.tgt_lang],
         "lengths": [data.max_length, data.max_length_ratio],
-        "tokenizer": _tokenizer_key(tokenizer),
+        "tokenizer": _tokenizer_key(data, tokenizer),
     }
     for split, sources in _splits(data).items():
         options[split] = [
@@ -120,11 +120,13 @@ def _splits(data: DataConfig) -> dict[str, tuple[str, ...]]:
     return {"train": data.train, "valid": data.valid, "test": data.test}
 
 
-def _tokenizer_key(tokenizer: TokenizerConfig) -> list[Any]:
-    keeps_text = tokenizer.sampling > 0.0
-    if tokenizer.from_ is None:
-        return [tokenizer.type, tokenizer.vocab_size, tokenizer.shared, keeps_text]
-    return [*(side.fingerprint for side in load_tokenizers(tokenizer.from_)), keeps_text]
+def _tokenizer_key(data: DataConfig, tokenizer: TokenizerConfig) -> list[Any]:
+    keeps_text = keeps_training_text(data, tokenizer)
+    if tokenizer.from_ is not None:
+        return [*(side.fingerprint for side in load_tokenizers(tokenizer.from_)), keeps_text]
+    key = [tokenizer.type, tokenizer.vocab_size, tokenizer.shared, keeps_text]
+    # Noise shapes what is prepared through the vocabulary alone.
+    return [*key, data.noise.model_dump()] if data.noise.is_on else key
 
 
 def _is_ready(folder: Path, fingerprint: str, log: Log) -> bool:

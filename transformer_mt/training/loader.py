@@ -38,7 +38,8 @@ def pick_workers(setting: int | str, device: torch.device, *, sampling: bool) ->
     Args:
         setting: a number, or `auto`.
         device: that the batches are for.
-        sampling: whether each example is drawn anew (`tokenizer.sampling`), which costs 40 times as much.
+        sampling: whether examples are drawn anew (`tokenizer.sampling`, `data.noise`), at up to 40 times the
+            cost.
     """
     if setting != "auto":
         return int(setting), "training.workers"

@@ -36,11 +36,11 @@ def rehearse(
     yield f"parameters         {parameters:,} ({parameters * 4 / 2**20:.0f} MiB in fp32)"
     yield (
         f"batches            {len(order):,} an epoch of at most {config.max_tokens:,} tokens; padding "
-        f"{padding_share(prepared.train.src_lengths, order):.1%} source, "
+        f"{padding_share(stream.src_lengths(), order):.1%} source, "
         f"{padding_share(prepared.train.tgt_lengths, order):.1%} target"
     )
     yield f"arithmetic         {config.precision} on {updater.device}"
-    lengths = prepared.train.src_lengths, prepared.train.tgt_lengths
+    lengths = stream.src_lengths(), prepared.train.tgt_lengths
     longest = max(order, key=lambda batch: max(int(side[batch].max()) for side in lengths) * len(batch))
     tallest = max(order, key=lambda batch: max(int(side[batch].max()) for side in lengths))
     step = 0

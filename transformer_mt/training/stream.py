@@ -1,8 +1,9 @@
 """The endless stream of micro-batches, and where in it a run stands.
 
-The stream is a pure function of seed and position: epoch after epoch, each example once per epoch. The
-position counts micro-batches that were used, not those that are built ahead, so a continued run goes on with
-the next one. Nothing is known of models.
+The stream is a pure function of seed and position: epoch after epoch, each example once per epoch, its source
+noised and its segmentation drawn anew where the recipe wants that. The position counts micro-batches that
+were used, not those that are built ahead, so a continued run goes on with the next one. Nothing is known of
+models.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_mt.data.batch import Batch, make_batch
-from transformer_mt.data.dataset import ParallelDataset
+from transformer_mt.data.dataset import Ids, ParallelDataset, SourceNoise
 from transformer_mt.data.sampler import epoch_batches
 from transformer_mt.training.loader import built_ahead
 
@@ -28,6 +29,7 @@ class MicroBatches:
         max_tokens: int,
         seed: int,
         sampling: float,
+        noise: SourceNoise | None = None,
         epoch: int,
         position: int,
         workers: int = 0,
@@ -37,7 +39,8 @@ class MicroBatches:
         self._workers = workers
         self._ahead: Generator[Batch] | None = None
         self._dataset, self._max_tokens, self._seed, self._sampling = dataset, max_tokens, seed, sampling
-        self._order = self._order_of(epoch)
+        self._noise = noise
+        self._start(epoch)
 
     def take(self, count: int) -> list[Batch]:
         """The next micro-batches, across the end of an epoch where needed."""
@@ -45,7 +48,7 @@ class MicroBatches:
         for _ in range(count):
             if self.position == len(self._order):
                 self.epoch, self.position = self.epoch + 1, 0
-                self._order = self._order_of(self.epoch)
+                self._start(self.epoch)
             batches.append(self._next())
             self.position += 1
         return batches
@@ -57,18 +60,19 @@ class MicroBatches:
             self._ahead = None
 
     def build(self, indices: NDArray[np.int64], epoch: int | None = None) -> Batch:
-        """The batch of these examples, in the segmentation of an epoch (default: this one)."""
-        if not self._sampling:
+        """The batch of these examples as an epoch draws them (default: this one)."""
+        if not self._sampling and self._noise is None:
             return make_batch([self._dataset.ids(int(i)) for i in indices], indices=indices)
         longest = max(self._max_tokens // len(indices), 1)
         return make_batch(
             [
-                self._dataset.sampled_ids(
+                self._dataset.drawn_ids(
                     int(i),
                     rate=self._sampling,
                     seed=self._seed,
                     epoch=epoch or self.epoch,
                     max_length=longest,
+                    noise=self._noise,
                 )
                 for i in indices
             ],
@@ -78,6 +82,10 @@ class MicroBatches:
     def order(self) -> Sequence[NDArray[np.int64]]:
         """All micro-batches of the current epoch, as example indices."""
         return self._order
+
+    def src_lengths(self) -> Ids:
+        """(N,) source tokens with eos in the current epoch, before subword sampling."""
+        return self._src_lengths
 
     def _next(self) -> Batch:
         if not self._workers:
@@ -92,11 +100,23 @@ class MicroBatches:
         while True:
             yield from ((indices, epoch) for indices in order[start:])
             epoch, start = epoch + 1, 0
-            order = self._order_of(epoch)
+            order = self._order_of(epoch, self._lengths_of(epoch))
 
-    def _order_of(self, epoch: int) -> list[NDArray[np.int64]]:
+    def _start(self, epoch: int) -> None:
+        self._src_lengths = self._lengths_of(epoch)
+        self._order = self._order_of(epoch, self._src_lengths)
+
+    def _lengths_of(self, epoch: int) -> Ids:
+        dataset, noise = self._dataset, self._noise
+        return (
+            dataset.src_lengths
+            if noise is None
+            else dataset.noised_lengths(noise, seed=self._seed, epoch=epoch)
+        )
+
+    def _order_of(self, epoch: int, src_lengths: Ids) -> list[NDArray[np.int64]]:
         return epoch_batches(
-            self._dataset.src_lengths,
+            src_lengths,
             self._dataset.tgt_lengths,
             max_tokens=self._max_tokens,
             seed=self._seed,

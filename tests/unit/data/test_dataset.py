@@ -67,7 +67,7 @@ def test_sampling_is_a_pure_function(dataset: ParallelDataset, tokenizer: Tokeni
     """B147: the same (seed, epoch, example) gives the same draw in any order; others differ."""
 
     def draw(index: int, seed: int, epoch: int) -> tuple[list[int], list[int]]:
-        src, tgt = dataset.sampled_ids(index, rate=0.4, seed=seed, epoch=epoch, max_length=500)
+        src, tgt = dataset.drawn_ids(index, rate=0.4, seed=seed, epoch=epoch, max_length=500, noise=None)
         assert tokenizer.decode(src) == TEXT[index][0]
         assert tokenizer.decode(tgt) == TEXT[index][1]
         assert src[-1] == tgt[-1] == EOS_ID
@@ -83,16 +83,16 @@ def test_a_draw_over_the_budget_is_the_plain_segmentation(dataset: ParallelDatas
     """The batch was made for the plain lengths; a longer draw must not pass its budget."""
     plain = dataset.ids(2)
     limit = len(plain[0])
-    src, tgt = dataset.sampled_ids(2, rate=0.9, seed=1, epoch=1, max_length=limit)
+    src, tgt = dataset.drawn_ids(2, rate=0.9, seed=1, epoch=1, max_length=limit, noise=None)
     assert np.array_equal(src, plain[0])
     assert len(tgt) <= limit
-    long_src, _ = dataset.sampled_ids(2, rate=0.9, seed=1, epoch=1, max_length=500)
+    long_src, _ = dataset.drawn_ids(2, rate=0.9, seed=1, epoch=1, max_length=500, noise=None)
     assert len(long_src) > limit
-    exact, _ = dataset.sampled_ids(2, rate=0.9, seed=1, epoch=1, max_length=len(long_src))
+    exact, _ = dataset.drawn_ids(2, rate=0.9, seed=1, epoch=1, max_length=len(long_src), noise=None)
     assert np.array_equal(exact, long_src)
 
 
 def test_no_sampling_is_the_plain_segmentation(dataset: ParallelDataset) -> None:
     """Rate 0 draws nothing."""
-    src, _ = dataset.sampled_ids(2, rate=0.0, seed=1, epoch=1, max_length=500)
+    src, _ = dataset.drawn_ids(2, rate=0.0, seed=1, epoch=1, max_length=500, noise=None)
     assert np.array_equal(src, dataset.ids(2)[0])

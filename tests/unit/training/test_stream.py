@@ -18,7 +18,7 @@ class Numbers:
     def ids(self, index):
         return [index + 4] * self.src_lengths[index], [3] * self.tgt_lengths[index]
 
-    def sampled_ids(self, index, *, rate, seed, epoch, max_length):
+    def drawn_ids(self, index, *, rate, seed, epoch, max_length, noise):
         self.asked = max_length
         return [epoch + 4] * self.src_lengths[index], [3] * self.tgt_lengths[index]
 
