@@ -90,7 +90,7 @@ def compare_set(
     return TestSet(
         name=texts.name,
         sentences=len(firsts[0]),
-        note=why_untested(len(firsts[0])),
+        note="; ".join(filter(None, (why_untested(len(firsts[0])), _twins(outputs)))),
         results=tuple(results),
         length_of=f"{side} {'characters' if counts_characters(measured) else 'words'}",
         by_length=bucket_scores(by_length(measured), firsts, texts.references, tgt_lang),
@@ -100,6 +100,17 @@ def compare_set(
             [output.name for output in outputs], firsts, sentences, texts.references[0], texts.sources
         ),
     )
+
+
+def _twins(outputs: Sequence[Output]) -> str:
+    """Which outputs of several lines are equal: most likely one run under two names; "" if none are."""
+    named: dict[tuple[str, ...], list[str]] = {}
+    for output in outputs:
+        for number, seed in enumerate(output.seeds, start=1):
+            name = output.name if len(output.seeds) == 1 else f"seed {number} of {output.name}"
+            named.setdefault(tuple(seed), []).append(name)
+    told = [" and ".join(names) for texts, names in named.items() if len(names) > 1 and len(texts) > 1]
+    return "; ".join(f"{names} are equal in every line: is it one system under two names?" for names in told)
 
 
 def _own_metric(

@@ -144,8 +144,11 @@ def _faster(comparison: Comparison) -> Iterator[str]:
             (fast, quick), (slow, late) = reached[0], reached[-1]
             if slow / fast < _NOTABLY_SLOWER:
                 return
+            costs = [*comparison.systems[quick].cost, *comparison.systems[late].cost]
+            alike = len({(cost.machine, cost.threads, cost.precision, cost.torch) for cost in costs}) < 2
+            ratio = f"{slow / fast:.1f} times as long" if alike else "not trained alike: see the warnings"
             yield (
                 f"{names[quick]} reaches {level.bleu:g} validation BLEU after {duration(fast)} of training, "
-                f"{names[late]} after {duration(slow)} ({slow / fast:.1f} times as long)"
+                f"{names[late]} after {duration(slow)} ({ratio})"
             )
             return

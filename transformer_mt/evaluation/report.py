@@ -18,6 +18,9 @@ from transformer_mt.evaluation import findings as found
 from transformer_mt.evaluation.comparison import Bucket, Comparison, CurvePoint, ExampleGroup
 from transformer_mt.evaluation.differences import differences
 
+# HTML knows no control characters but tab and ends of line: their pictures stand for them (U+2400 and on).
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {0x7F: 0x2421}
+_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 # A unit of time for drawings is used from two of it on.
 _UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
 
@@ -47,12 +50,13 @@ def render_report(comparison: Comparison) -> str:
         "style_of": charts.system_style,
         "text": found,
     }
-    return page.get_template("report.html.j2").render(
+    text = page.get_template("report.html.j2").render(
         comparison=comparison,
         curves=list(_training_curves(comparison)),
         findings=found.findings(comparison),
         names=[system.name for system in comparison.systems],
     )
+    return text.translate(_PICTURES)
 
 
 def write_report(comparison: Comparison, path: Path) -> None:

@@ -49,6 +49,18 @@ def test_every_number_by_hand_or_by_the_scorer() -> None:
     assert found.examples[0].examples[0].hypotheses == (BAD[3], GOOD[3])
 
 
+def test_equal_outputs_are_told() -> None:
+    """Pins a note about one run under two names, or copied to be a second seed; never about a single line."""
+    outputs = [Output("a", [BAD, GOOD]), Output("b", [GOOD])]
+    note = compare_set(SetTexts("set", None, [REFERENCES]), outputs, "en", "left out").note
+    assert note == "seed 2 of a and b are equal in every line: is it one system under two names?"
+    single = [Output("a", [BAD[:1]]), Output("b", [BAD[:1]])]
+    assert (
+        "equal in every line"
+        not in compare_set(SetTexts("set", None, [REFERENCES[:1]]), single, "en", "").note
+    )
+
+
 def test_without_sources_references_are_measured_and_nothing_is_a_copy() -> None:
     outputs = [Output("a", [BAD]), Output("b", [GOOD])]
     training = training_words("train", ["a line of words about number and more"], REFERENCES)

@@ -99,6 +99,11 @@ def test_every_set_has_its_sentence_and_the_highest_shared_level_counts() -> Non
         "transformer reaches 20 validation BLEU after 5 min 00 s of training, lstm after 10 min 00 s "
         "(2.0 times as long)",
     ]
+    one, other = full.systems
+    elsewhere = replace(other, cost=(replace(other.cost[0], machine="another machine"),))
+    assert findings(replace(full, systems=(one, elsewhere)))[-1].endswith(
+        "after 5 min 00 s of training, lstm after 10 min 00 s (not trained alike: see the warnings)"
+    )
     for seconds in ((None, 900.0), (900.0, 910.0)):
         assert len(findings(replace(full, time_to_bleu=(TimeToBleu(40.0, seconds),)))) == 2
 

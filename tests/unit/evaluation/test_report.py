@@ -261,6 +261,15 @@ def test_languages_and_directions() -> None:
     assert 'dir="auto" lang="zh-CN">The dog sat.' in page
 
 
+def test_control_characters_are_shown_as_pictures() -> None:
+    """Pins that what HTML forbids does not stand in the page: some readers stop at a NUL."""
+    one = made.test_set(hypotheses=("a\x00b\x1b[1m\x7f", "c\x85d\te"))
+    page = render_report(made.comparison(one))
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", page)
+    assert "a\u2400b\u241b[1m\u2421" in words(page)
+    assert "c\ufffdd e" in words(page)
+
+
 def test_write(tmp_path: Path) -> None:
     """Pins the file, its encoding, and that a path that is not UTF-8 does not stop it."""
     full = made.comparison()
