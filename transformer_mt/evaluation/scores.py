@@ -20,6 +20,12 @@ from transformer_mt.errors import DataError
 
 # Languages whose words sacreBLEU's default tokenizer cannot find: tokenizer, and the package it needs.
 _TOKENIZERS = {"zh": ("zh", None), "ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
+# What else these three are called: ISO 639-2 and 639-3 (so in FLORES), and in words.
+_OTHER_CODES = {
+    **dict.fromkeys(("zho", "chi", "cmn", "yue", "chinese", "mandarin", "cantonese"), "zh"),
+    **dict.fromkeys(("jpn", "jp", "japanese"), "ja"),
+    **dict.fromkeys(("kor", "kr", "korean"), "ko"),
+}
 _DEFAULT_TOKENIZER = "13a"
 _FALLBACK_TOKENIZER = "char"
 # TER counts words between spaces; in these languages sacreBLEU must first part the characters.
@@ -43,7 +49,7 @@ class Score:
 
 
 def bleu_tokenizer(tgt_lang: str) -> str:
-    """sacreBLEU's tokenizer for a target language such as `de`, `zh` or `zh_CN`.
+    """sacreBLEU's tokenizer for a target language such as `de`, `zh`, `zh_CN` or `zho_Hans`.
 
     Japanese and Korean are cut into words by MeCab; where it is not installed (`pip install sacrebleu[ja]` or
     `[ko]`), characters are compared instead, and the signature says tok:char.
@@ -55,8 +61,9 @@ def bleu_tokenizer(tgt_lang: str) -> str:
 
 
 def _language(code: str) -> str:
-    """zh_CN -> zh."""
-    return code.replace("-", "_").split("_")[0].lower()
+    """zh_CN -> zh, and so zho_Hans."""
+    first = code.replace("-", "_").split("_")[0].lower()
+    return _OTHER_CODES.get(first, first)
 
 
 def score(

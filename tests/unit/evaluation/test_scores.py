@@ -38,6 +38,9 @@ def test_chinese_is_cut_into_characters() -> None:
     [
         ("de", True, "13a"),
         ("zh_CN", False, "zh"),
+        ("zho_Hans", False, "zh"),
+        ("Chinese", False, "zh"),
+        ("jpn_Jpan", True, "ja-mecab"),
         ("zh-Hans", False, "zh"),
         ("ja", True, "ja-mecab"),
         ("ja", False, "char"),
