@@ -125,7 +125,10 @@ def test_every_dependency_is_pinned() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--sead", "3"], "usage: tools/quickstart"),
+        (
+            ["--sead", "3"],
+            "tools/quickstart: error: unrecognized argument: --sead; see tools/quickstart --help",
+        ),
         (
             ["run_dir=elsewhere"],
             "tools/quickstart: trains two models: name the folder of their runs with --runs",
