@@ -128,7 +128,7 @@ class Searcher:
             raise
 
     def _search_in_evaluation_mode(self, batch: list[Sentence]) -> list[list[Hypothesis]]:
-        with torch.inference_mode(), _evaluating(self.models):
+        with torch.inference_mode(), evaluating(self.models):
             return self._search(batch)
 
     def _take_up_weights(self) -> None:
@@ -213,7 +213,7 @@ def _rough_output(models: Sequence[TrainableModel], dtype: torch.dtype) -> HalfL
 
 
 @contextmanager
-def _evaluating(models: Sequence[TrainableModel]) -> Iterator[None]:
+def evaluating(models: Sequence[TrainableModel]) -> Iterator[None]:
     """Dropout off, and afterwards as it was: the models may be in the middle of training."""
     modules = [model for model in models if isinstance(model, nn.Module)]
     modes = [module.training for module in modules]
