@@ -108,6 +108,15 @@ def _limit_threads() -> str:
     return "as torch chooses by itself"
 
 
+def compiler_fault(device: torch.device) -> str | None:
+    """Why `torch.compile` cannot work here, such as a C++ compiler or Triton that is missing; None if it can."""
+    try:
+        torch.compile(torch.neg)(torch.zeros(8, device=device))
+    except Exception as error:
+        return " ".join(str(error).partition("\n")[0].split())
+    return None
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether a device had too little memory; on a CPU only the text of the error tells."""
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
