@@ -142,7 +142,9 @@ class Attention(nn.Module):
             scores = query.to(keys.dtype) @ keys.transpose(1, 2) / math.sqrt(query.size(-1))
         else:
             scores = _additive_scores(self.query(query), keys, self.vector)
-        return torch.softmax(scores.float().masked_fill(~src_mask[:, 0], -torch.inf), dim=-1)
+        # Of finite scores alone a row without any token is even weights, not NaN.
+        lowest = torch.finfo(torch.float32).min
+        return torch.softmax(scores.float().masked_fill(~src_mask[:, 0], lowest), dim=-1)
 
 
 class DecoderLayer(nn.Module):
