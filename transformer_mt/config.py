@@ -355,7 +355,7 @@ class DecodingConfig(_Section):
     beam_size: Count = 5
     """Hypotheses kept per sentence; 1 is greedy search."""
     nbest: Count = 1
-    """Translations returned per sentence, at most beam_size."""
+    """Translations returned per sentence, at most beam_size unless they are drawn."""
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 1.0
     """alpha in log-probability / length^alpha, the length counting eos."""
     max_len_a: Annotated[float, Field(ge=0.0, le=1000.0)] = 1.5
@@ -364,6 +364,24 @@ class DecodingConfig(_Section):
     """See max_len_a."""
     min_length: CountOrZero = 1
     """Fewest output tokens before eos, not counting those that leave no trace in text."""
+    no_repeat_ngram: CountOrZero = 0
+    """No run of this many tokens comes twice in a translation; 0 is off."""
+    repetition_penalty: Annotated[float, Field(ge=1.0, le=100.0)] = 1.0
+    """The log-probability of a token that has come before is multiplied by this; 1 is off."""
+    coverage_penalty: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    """beta: hypotheses of a beam lose what they have left untranslated, told by their attention; 0 is off."""
+    temperature: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    """Above 0 nothing is searched: nbest translations are drawn, 1 from the model's own distribution."""
+    top_k: CountOrZero = 0
+    """Draw from the likeliest top_k tokens alone; 0 is off."""
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    """Draw from the fewest likeliest tokens that together have this probability; 1 is off."""
+    seed: CountOrZero = 1
+    """Seed of what is drawn."""
+    split_long: bool = True
+    """Translate a line beyond the trained length in parts, split where sentences end."""
+    retry: bool = True
+    """Search again, without repeats, for a line whose translation looks wrong."""
     batch_size: Count = 64
     """Sentences translated together; the text never depends on it in fp32."""
     precision: Literal["auto", "fp32", "bf16", "fp16", "int8"] = "fp32"
@@ -371,9 +389,24 @@ class DecodingConfig(_Section):
 
     @model_validator(mode="after")
     def _check_nbest(self) -> DecodingConfig:
-        if self.nbest > self.beam_size:
+        if self.nbest > self.beam_size and not self.temperature:
             raise ValueError(
                 f"nbest: `nbest` must not exceed `beam_size`, but {self.nbest} > {self.beam_size}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_drawing(self) -> DecodingConfig:
+        if not self.temperature and (self.top_k or self.top_p < 1.0):
+            key, value = ("top_k", self.top_k) if self.top_k else ("top_p", self.top_p)
+            raise ValueError(
+                f"{key}: {value} narrows what is drawn, but nothing is drawn; set `temperature` above 0"
+            )
+        if self.coverage_penalty and (self.temperature or self.beam_size == 1):
+            found = f"temperature is {self.temperature}" if self.temperature else "beam_size is 1"
+            raise ValueError(
+                f"coverage_penalty: {self.coverage_penalty} chooses among the hypotheses of a beam, "
+                f"but {found}; set it to 0, or search with a beam"
             )
         return self
 

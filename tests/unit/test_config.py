@@ -14,6 +14,7 @@ from transformer_mt.config import (
     DecodingConfig,
     EvaluationConfig,
     ModelConfig,
+    NoiseConfig,
     Recipe,
     TokenizerConfig,
     TrainingConfig,
@@ -99,6 +100,20 @@ def test_base_is_the_default_and_its_sizes_are_the_papers() -> None:
             "min_learning_rate: must not exceed `learning_rate`, but 0.01 > 0.001",
         ),
         (DecodingConfig, {"beam_size": 4, "nbest": 5}, "nbest: .* must not exceed `beam_size`, but 5 > 4"),
+        (DecodingConfig, {"top_k": 5}, "top_k: 5 narrows .* set `temperature` above 0"),
+        (DecodingConfig, {"top_p": 0.9}, "top_p: 0.9 narrows .* set `temperature` above 0"),
+        (
+            DecodingConfig,
+            {"coverage_penalty": 0.2, "beam_size": 1},
+            "coverage_penalty: 0.2 .* but beam_size is 1; set it to 0",
+        ),
+        (
+            DecodingConfig,
+            {"coverage_penalty": 0.2, "temperature": 0.5},
+            "coverage_penalty: 0.2 .* but temperature is 0.5; set it to 0",
+        ),
+        (DecodingConfig, {"repetition_penalty": 0.9}, "repetition_penalty"),
+        (DecodingConfig, {"temperature": 1.0, "top_p": 0.0}, "top_p"),
         (DecodingConfig, {"max_len_a": 1e300}, "max_len_a"),
         (DecodingConfig, {"length_penalty": 1e300}, "length_penalty"),
         (TrainingConfig, {"seed": 2**31}, "seed"),
@@ -115,6 +130,12 @@ def test_impossible_values_are_refused(
     """Pins each check of one section, with the key it blames and the numbers it found."""
     with pytest.raises(ValidationError, match=message):
         section.model_validate(values)
+
+
+def test_draws_may_be_more_than_the_beam() -> None:
+    """Samples are independent: there is no beam they would have to be in."""
+    decoding = DecodingConfig(temperature=1.0, beam_size=2, nbest=9, top_k=5, top_p=0.9)
+    assert (decoding.nbest, decoding.top_k, decoding.top_p) == (9, 5, 0.9)
 
 
 def test_wsd_may_fill_the_whole_run() -> None:
@@ -167,3 +188,16 @@ def test_sections_are_frozen_and_every_key_explains_itself(section: type[BaseMod
     for name, field in section.model_fields.items():
         if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
             assert field.description, f"{section.__name__}.{name} has no docstring"
+
+
+def test_noise_is_off_unless_a_rate_is_named() -> None:
+    """Pins that nobody trains on noised text unasked, and which rates exclude each other."""
+    assert not recipe().data.noise.is_on
+    assert recipe(data={**DATA, "noise": {"typos": 0.1}}).data.noise.is_on
+    assert NoiseConfig(upper=0.5, title=0.5).upper == 0.5
+    with pytest.raises(
+        ValidationError, match=r"title: `upper` \+ `title` must not exceed 1, .* 0.6 \+ 0.5 > 1"
+    ):
+        NoiseConfig(upper=0.6, title=0.5)
+    with pytest.raises(ValidationError, match="less than or equal to 1"):
+        NoiseConfig(typos=1.1)
