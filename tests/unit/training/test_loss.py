@@ -79,7 +79,7 @@ def test_hand_computed_value_without_mass_on_pad():
 
 
 def test_no_labelled_token_gives_zero_and_zero_gradient(example):
-    """Pins 0/0 = NaN in a slice without target tokens."""
+    """Pins 0/0 = NaN in a slice without target tokens (B084)."""
     hidden, weight, labels = example
     loss, nll = fused_loss(hidden, weight, torch.full_like(labels, IGNORE), 0.1, PAD)
     loss.backward()
@@ -98,7 +98,7 @@ def test_no_gradient_is_made_in_validation(example):
 
 
 def test_under_autocast_products_are_bf16_and_sums_fp32(example):
-    """Pins sums of thousands of log-probabilities in 16 bits."""
+    """Pins sums of thousands of log-probabilities in 16 bits (B083)."""
     hidden, weight, labels = example
     exact, _ = fused_loss(hidden, weight, labels, 0.1, PAD)
     with torch.autocast("cpu", torch.bfloat16):

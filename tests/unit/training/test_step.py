@@ -101,7 +101,7 @@ def test_clipping_bounds_the_gradient_and_reports_the_norm_before():
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_mixed_precision_is_near_fp32(precision, architecture):
-    """Pins clipping before unscaling: under fp16 the norm would be 65,536 times too large."""
+    """Pins clipping before unscaling (B086): under fp16 the norm would be 65,536 times too large."""
     exact = updater(architecture=architecture).run(1, batches(4))
     mixed = updater(architecture=architecture, precision=precision).run(1, batches(4))
     assert mixed.applied

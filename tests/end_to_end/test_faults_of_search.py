@@ -1,0 +1,137 @@
+"""Faults of searches that users of other toolkits met, tried through the commands and the Translator.
+
+The models have random weights, of both architectures: whatever they say, these hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from random_run import MODELS, made_up_lines, random_run
+from torch import Tensor
+
+from transformer_mt.checkpoint import load_run
+from transformer_mt.cli.main import main
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.model.lstm import AttentionalLstm
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.text.lines import is_blank
+from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, NUM_BYTES, NUM_SPECIAL
+
+FIRST_PIECE = NUM_SPECIAL + NUM_BYTES
+
+Translate = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return random_run(tmp_path_factory.mktemp("runs") / "one", model=MODELS[request.param])
+
+
+@pytest.fixture
+def translate(run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Translate:
+    """translate(lines, *flags) -> the lines that come out of the command."""
+
+    def lines(texts: list[str], *flags: object) -> list[str]:
+        source = tmp_path / "in.txt"
+        source.write_bytes("".join(text + "\n" for text in texts).encode())
+        assert main(["translate", str(run), str(source), "--device", "cpu", *map(str, flags)]) == 0
+        return capfd.readouterr().out.split("\n")[:-1]
+
+    return lines
+
+
+def _say_eos(monkeypatch: pytest.MonkeyPatch, more: float) -> None:
+    """Every model gives eos a logit that is higher by so much, and never spells bytes."""
+    for model in (Transformer, AttentionalLstm):
+        project = model.project
+
+        def changed(
+            self: object, hidden: Tensor, vocabulary: Tensor | None = None, project: object = project
+        ) -> Tensor:
+            logits = project(self, hidden, vocabulary).clone()  # type: ignore[operator]
+            ids = torch.arange(logits.size(-1)) if vocabulary is None else vocabulary
+            return logits + more * (ids == EOS_ID) - 1e5 * ((ids > EOS_ID) & (ids < FIRST_PIECE))
+
+        monkeypatch.setattr(model, "project", changed)
+
+
+def test_more_beams_than_words(run: Path, translate: Translate) -> None:
+    """B063: 400 beams over 340 tokens, and the best of one-token translations is the best of all."""
+    flags = ("--beam-size", 400, "--nbest", 400, "--max-len-a", 0, "--max-len-b", 1)
+    rows = translate(["abd eik"], *flags)
+    loaded = load_run(run)
+    src_ids = torch.tensor([[*loaded.tokenizers.src.encode("abd eik"), EOS_ID]])
+    mask = torch.ones(1, 1, 1, src_ids.size(1), dtype=torch.bool)
+    scores = {}
+    with torch.no_grad():
+        for token in range(4, 340):
+            hidden = loaded.model.hidden(src_ids, mask, torch.tensor([[BOS_ID, token]]))
+            log_probs = loaded.model.project(hidden)[0].log_softmax(-1)
+            scores[token] = float(log_probs[0, token] + log_probs[1, EOS_ID])
+    texts = {token: loaded.tokenizers.tgt.decode([token]) for token in scores}
+    best = max((token for token in scores if not is_blank(texts[token])), key=lambda token: scores[token])
+    assert rows[0].split("\t")[-1] == texts[best]
+    assert len(rows) == len({text for text in texts.values() if not is_blank(text)})
+
+
+def test_no_translation_is_in_its_list_twice(run: Path, translate: Translate) -> None:
+    """B069: 20 lines with 8 translations each: neither ids nor texts come twice, and scores fall."""
+    lines = made_up_lines(20, seed=4)
+    rows = [row.split("\t") for row in translate(lines, "--beam-size", 8, "--nbest", 8)]
+    for number in range(1, 21):
+        texts = [row[-1] for row in rows if row[0] == str(number)]
+        assert len(texts) == len(set(texts)) > 1
+    for item in Translator.load(run, device="cpu", beam_size=8, nbest=8).translate(lines):
+        assert len({tuple(candidate.ids) for candidate in item.nbest}) == len(item.nbest)
+        scores = [candidate.score for candidate in item.nbest]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_model_that_never_ends_is_cut_and_kept(
+    run: Path, translate: Translate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B072: eos is all but impossible: five tokens a line, said to be cut off, and n-best lists are full.
+
+    Bytes are left out: several that are no character spell one text, of which a list holds the best.
+    """
+    _say_eos(monkeypatch, -1e4)
+    lines = made_up_lines(4, seed=5)
+    for beam, nbest in ((1, 1), (4, 3)):
+        translator = Translator.load(
+            run, device="cpu", beam_size=beam, nbest=nbest, max_len_a=0.0, max_len_b=5
+        )
+        for item in translator.translate(lines):
+            assert len(item.nbest) == nbest
+            assert all(len(candidate.ids) == 5 and candidate.at_limit for candidate in item.nbest)
+        flags = ("--beam-size", beam, "--nbest", nbest, "--max-len-a", 0, "--max-len-b", 5)
+        texts = [row.split("\t")[-1] for row in translate(lines, *flags)]
+        assert len(texts) == 4 * nbest
+        assert not any(map(is_blank, texts))
+
+
+def test_a_model_that_ends_at_once_still_says_something(
+    translate: Translate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B061: eos is all but certain; the default minimum of one token holds in greedy and beam search, also
+    where only invisible tokens are likelier, and scores stay finite; without it the line may be empty."""
+    _say_eos(monkeypatch, 1e4)
+    for beam in (1, 4):
+        texts = translate(["abd eik", "ok", "!", "x " * 30], "--beam-size", beam)
+        assert len(texts) == 4
+        assert not any(map(is_blank, texts))
+        assert translate(["abd"], "--beam-size", beam, "--min-length", 0) == [""]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_odd_input_ends_by_its_limit(run: Path, beam: int) -> None:
+    """B059: texts unlike the training text, whose translations may go round in circles: each ends by
+    max_len_a * source tokens + max_len_b."""
+    lines = ["ok", "!!!!!", "http://a.b/c", "ААА", "a " * 50, "?", "0"]
+    translator = Translator.load(run, device="cpu", beam_size=beam, max_len_a=1.5, max_len_b=3)
+    for item in translator.translate(lines):
+        assert len(item.ids) <= int(1.5 * item.num_src_tokens) + 3
+        assert item.at_limit == (len(item.ids) == int(1.5 * item.num_src_tokens) + 3)
