@@ -1,0 +1,184 @@
+"""Protected strings and tags survive every translation and every alignment, in any script."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from transformer_mt.text.markup import take_out
+from transformer_mt.text.protection import compile_patterns, guard, lacks_protected, protected_spans
+from transformer_mt.text.tag_layout import put_back
+from transformer_mt.text.words import unit_spans
+
+WORDS = [
+    "Hund",
+    "dog.",
+    "你",
+    "好，",
+    "世界。",
+    "ここ",
+    "กี่",
+    "저는",
+    "дом",
+    "ש",
+    "(x)",
+    '"a"',
+    "5-jährig",
+    "<3",
+    "a<b",
+]
+WORDS += [",", "…", "e\u0301", "&amp;", "x", "15", "5km", "<", ">", "'", "\u00a0", "a{", "}"]
+PROTECTED = [
+    "{name}",
+    "%s",
+    "{}",
+    "5",
+    "1,000",
+    "1.000",
+    "https://a.b/c?d=e",
+    "https://a.b",
+    "北京",
+    "$1",
+    "[x](y)",
+    "%",
+]
+PATTERNS = compile_patterns(
+    [r"\{\w*\}", r"%s|%", r"\d+(?:[.,]\d+)*", r"https://\S+", "北京", r"\$\d", r"\[x\]\(y\)", r"{n.*?e}"]
+)
+TAGS = [
+    "<b>",
+    "</b>",
+    "<i>",
+    "</i>",
+    "<br/>",
+    "<br>",
+    '<a href="x > y">',
+    "</a>",
+    "<!-- c -->",
+    "<0>",
+    "</0>",
+]
+TAGS += ['<x id="1"/>', "<p>", "</p>", "<?xml ?>"]
+Alignment = list[tuple[int, int]]
+Pairs = st.SearchStrategy[Alignment]
+SPACES = st.sampled_from(["", " ", " ", "  ", "\u3000"])
+
+
+def lines(*pieces: list[str]) -> st.SearchStrategy[str]:
+    """Lines of these pieces, with and without spaces between them."""
+    piece = st.sampled_from([one for group in pieces for one in group])
+    return st.lists(st.tuples(piece, SPACES).map("".join), max_size=12).map("".join)
+
+
+def alignments(draw: Callable[[Pairs], Alignment], source: str, target: str) -> Alignment:
+    """None, some or all pairs, in any order."""
+    numbers = len(unit_spans(source)), len(unit_spans(target))
+    if not all(numbers):
+        return []
+    pair = st.tuples(*(st.integers(0, number - 1) for number in numbers))
+    return draw(st.lists(pair, max_size=15))
+
+
+@st.composite
+def protected_cases(draw: st.DrawFn) -> tuple[str, str, Alignment]:
+    """Source, translation, alignment."""
+    source, target = draw(lines(WORDS, PROTECTED)), draw(lines(WORDS, PROTECTED))
+    return source, target, alignments(draw, source, target)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> str:
+    """A line whose tags are nested well."""
+    nested = st.recursive(
+        lines(WORDS),
+        lambda inner: st.tuples(
+            st.sampled_from(["<b>{}</b>", "<i> {}</i>", '<a href=">">{} </a> ', "<p>{}</p>", "{}<br/>"]),
+            st.lists(inner, max_size=3).map(" ".join),
+        ).map(lambda pair: pair[0].format(pair[1])),
+        max_leaves=6,
+    )
+    return draw(nested)
+
+
+def is_nested_well(line: str) -> bool:
+    """Checked apart from the code: by a stack of names alone."""
+    names: list[str] = []
+    for tag in re.findall(r"</?[bipa](?: href=\">\")?>", line):
+        if not tag.startswith("</"):
+            names.append(tag[1])
+        elif not names or names.pop() != tag[2]:
+            return False
+    return not names
+
+
+def closed_up(text: str) -> str:
+    return "".join(text.split())
+
+
+@given(protected_cases())
+def test_every_protected_string_survives(case: tuple[str, str, Alignment]) -> None:
+    """Each is in the result as often as in the source or more, at places of its own that the result names."""
+    source, translation, alignment = case
+    spans = protected_spans(source, PATTERNS)
+    result = guard(source, spans, translation, alignment, PATTERNS)
+    wanted = Counter(source[start:end] for start, end in spans)
+    for text, number in wanted.items():
+        assert result.text.count(text) >= number, (text, result.text)
+    ends = [end for _, end in result.spans]
+    assert all(end <= start for end, (start, _) in zip(ends, result.spans[1:], strict=False))
+    kept = "\0".join(result.text[start:end] for start, end in result.spans)
+    assert all(kept.count(text) >= number for text, number in wanted.items())
+    number = len(unit_spans(result.text))
+    assert all(0 <= target < number for _, target in result.alignment)
+    if not lacks_protected(source, spans, translation, PATTERNS):
+        assert result.text == translation
+
+
+@given(st.data(), lines(WORDS, TAGS), lines(WORDS))
+def test_every_tag_survives_once(data: st.DataObject, source: str, translation: str) -> None:
+    """Whatever the nesting: the same tags, and without them the translation, up to white space."""
+    stripped = take_out(source)
+    assume(not take_out(translation).tags and {tag.text for tag in stripped.tags} <= set(TAGS))
+    alignment = alignments(data.draw, stripped.text, translation)
+    result = put_back(translation, stripped, alignment)
+    assert Counter(tag.text for tag in take_out(result).tags) == Counter(tag.text for tag in stripped.tags)
+    assert closed_up(take_out(result).text) == closed_up(translation)
+    assert closed_up(stripped.text) == closed_up(re.sub("|".join(map(re.escape, TAGS)), "", source))
+
+
+@given(st.data(), trees(), lines(WORDS))
+def test_what_is_nested_well_stays_so(data: st.DataObject, source: str, translation: str) -> None:
+    """By a check of its own, on random trees and random alignments, crossing ones among them."""
+    assert is_nested_well(source)
+    stripped = take_out(source)
+    result = put_back(translation, stripped, alignments(data.draw, stripped.text, translation))
+    assert is_nested_well(result), result
+
+
+@given(st.data(), lines(WORDS, PROTECTED, TAGS), lines(WORDS, PROTECTED))
+def test_no_tag_breaks_a_protected_string(data: st.DataObject, source: str, translation: str) -> None:
+    """Both together: protected strings first, then tags around them."""
+    stripped = take_out(source)
+    spans = protected_spans(stripped.text, PATTERNS)
+    alignment = alignments(data.draw, stripped.text, translation)
+    guarded = guard(stripped.text, spans, translation, alignment, PATTERNS)
+    assume(not take_out(guarded.text).tags)
+    result = put_back(guarded.text, stripped, guarded.alignment, guarded.spans)
+    assert Counter(tag.text for tag in take_out(result).tags) == Counter(tag.text for tag in stripped.tags)
+    for text, number in Counter(stripped.text[start:end] for start, end in spans).items():
+        assert result.count(text) >= number, (text, result)
+
+
+@given(lines(WORDS, TAGS, PROTECTED))
+def test_a_line_translated_into_itself_is_itself(source: str) -> None:
+    """Word by word, with every word aligned with itself, nothing moves: only white space may differ."""
+    stripped = take_out(source)
+    own = [(unit, unit) for unit in range(len(unit_spans(stripped.text)))]
+    spans = protected_spans(stripped.text, PATTERNS)
+    guarded = guard(stripped.text, spans, stripped.text, own, PATTERNS)
+    assert guarded.text == stripped.text
+    assert sorted(guarded.spans) == spans

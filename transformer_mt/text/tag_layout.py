@@ -1,0 +1,215 @@
+"""Where the tags of a line come to stand in its translation.
+
+What a tag is, and how the line looks without them, is known to `markup.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformer_mt.text.markup import Stripped, Tag
+from transformer_mt.text.placing import (
+    Alignment,
+    Placing,
+    Span,
+    begins_with_mark,
+    ends_with_mark,
+    overlapping,
+    without_marks,
+)
+from transformer_mt.text.words import needs_no_space
+
+
+def put_back(
+    translation: str, stripped: Stripped, alignment: Alignment, unbroken: Sequence[Span] = ()
+) -> str:
+    """Put the tags of the source into the translation, each once and as it was.
+
+    A pair encloses the words that are aligned with those it enclosed, and what stands between them; pairs
+    that would cross are widened until one holds the other, so tags that were nested well are so again. A pair
+    whose words have no counterpart encloses nothing. Any other tag follows the word that is aligned with the
+    word before it, or precedes the one aligned with the word that it stood at.
+
+    Args:
+        translation: of `stripped.text`.
+        stripped: what `take_out` gave for the source.
+        alignment: between `stripped.text` and the translation.
+        unbroken: places of the translation, in order and apart, inside of which no tag may come.
+
+    Raises:
+        ValueError: the alignment names a unit that is not there.
+    """
+    if not stripped.tags:
+        return translation
+    layout = _Layout(stripped.tags, Placing(stripped.text, translation, alignment), unbroken)
+    return _rendered(translation, layout.tags_at())
+
+
+@dataclass
+class _Single:
+    """Tags that stand at one place: one that is in no pair, or an empty pair with all that is in it."""
+
+    tags: list[Tag]
+    inside: int | None
+    """Opening tag of the pair around it."""
+
+
+class _Layout:
+    """The places of a translation and the tags that come there."""
+
+    def __init__(self, tags: Sequence[Tag], placing: Placing, unbroken: Sequence[Span]) -> None:
+        self._tags = tags
+        self._placing = placing
+        self._unbroken = unbroken
+        self._spans: dict[int, Span] = {}  # opening tag -> what its pair encloses
+        self._parents: dict[int, int | None] = {}
+        self._singles: list[_Single] = []
+        self._read()
+        self._nested = self._make_nested()
+
+    def _read(self) -> None:
+        """Tell pairs, with what they enclose, from single tags."""
+        around: list[int] = []
+        index = 0
+        while index < len(self._tags):
+            tag = self._tags[index]
+            inside = around[-1] if around else None
+            if tag.partner is None:
+                self._singles.append(_Single([tag], inside))
+            elif tag.partner < index:
+                around.pop()
+            elif span := self._span(tag, self._tags[tag.partner]):
+                self._spans[index], self._parents[index] = span, inside
+                around.append(index)
+            else:
+                self._singles.append(_Single(list(self._tags[index : tag.partner + 1]), inside))
+                index = tag.partner
+            index += 1
+
+    def _span(self, opening: Tag, closing: Tag) -> Span | None:
+        """What a pair encloses in the translation, if anything."""
+        placing, source = self._placing, self._placing.source
+        start, end = opening.place, closing.place
+        units = placing.units_at(start, end)
+        targets: Sequence[int] = placing.targets(units)
+        if len(units) == len(placing.source_units):  # all of the line is all of the translation
+            targets = range(len(placing.target_units))
+        if not units or not targets:
+            return None
+        enclosed = source[start:end].strip()
+        first, last = without_marks(
+            placing.translation,
+            placing.target_units[targets[0]][0],
+            placing.target_units[targets[-1]][1],
+            like=enclosed,
+            head=not begins_with_mark(enclosed) or begins_with_mark(source[max(start - 1, 0) : start]),
+            tail=not ends_with_mark(enclosed) or ends_with_mark(source[end : end + 1]),
+        )
+        return self._outside(first)[0], self._outside(last)[1]
+
+    def _outside(self, place: int) -> Span:
+        """The nearest places before and after this one that are not inside of what must not be broken."""
+        inside = overlapping(self._unbroken, place, place)
+        return self._unbroken[inside[0]] if inside else (place, place)
+
+    def _make_nested(self) -> list[int]:
+        """Widen pairs until of any two that share a word one holds the other.
+
+        Returns:
+            The opening tags by the places of their pairs, the outer one of two first.
+        """
+        spans = self._spans
+        for index in reversed(spans):  # from the inside to the outside
+            parent = self._parents[index]
+            if parent is not None:
+                spans[parent] = min(spans[parent][0], spans[index][0]), max(spans[parent][1], spans[index][1])
+        order = sorted(spans, key=lambda index: (spans[index][0], -spans[index][1], index))
+        open_pairs: list[int] = []
+        for index in order:
+            start, end = spans[index]
+            while open_pairs and spans[open_pairs[-1]][1] <= start:
+                open_pairs.pop()
+            for outer in reversed(open_pairs):
+                if spans[outer][1] >= end:
+                    break
+                spans[outer] = spans[outer][0], end
+            open_pairs.append(index)
+        return order
+
+    def tags_at(self) -> dict[int, list[tuple[Tag, bool]]]:
+        """Place of the translation -> the tags that come there in order, and whether each stands alone."""
+        free: dict[int, list[_Single]] = defaultdict(list)
+        at_start: dict[int, list[_Single]] = defaultdict(list)
+        at_end: dict[int, list[_Single]] = defaultdict(list)
+        for single in self._singles:
+            place = self._place(single)
+            if single.inside is not None:
+                start, end = self._spans[single.inside]
+                place = min(max(place, start), end)
+                if place in (start, end):
+                    (at_start if place == start else at_end)[single.inside].append(single)
+                    continue
+            free[place].append(single)
+        tags: dict[int, list[tuple[Tag, bool]]] = defaultdict(list)
+        for index in reversed(self._nested):
+            here = tags[self._spans[index][1]]
+            here += _alone(at_end[index])
+            here.append((self._tags[self._tags[index].partner or 0], False))
+        for place, singles in free.items():
+            tags[place] += _alone(singles)
+        for index in self._nested:
+            here = tags[self._spans[index][0]]
+            here.append((self._tags[index], False))
+            here += _alone(at_start[index])
+        return tags
+
+    def _place(self, single: _Single) -> int:
+        """Where a single tag comes: with the word that it stood at, else after the one before it."""
+        placing, place = self._placing, single.tags[0].place
+        rest = placing.source[place:].lstrip()
+        if not placing.source[:place].strip() or not placing.target_units:
+            return 0
+        if not rest:
+            return placing.target_units[-1][1]
+        found = placing.place_after(place)
+        if single.tags[0].space_before and not single.tags[-1].space_after and not ends_with_mark(rest[:1]):
+            following = bisect_left(placing.source_units, place, key=lambda span: span[0])
+            targets = placing.links[following]
+            if targets:
+                found = placing.target_units[targets[0]][0]
+            else:
+                text = placing.translation
+                found += len(text[found:]) - len(text[found:].lstrip())
+        return self._outside(found)[1]
+
+
+def _alone(singles: Sequence[_Single]) -> list[tuple[Tag, bool]]:
+    return [(tag, True) for single in singles for tag in single.tags]
+
+
+def _rendered(translation: str, tags: dict[int, list[tuple[Tag, bool]]]) -> str:
+    """The translation with the tags in it, and with the spaces that stood beside the single ones."""
+    text = ""
+    copied = 0
+    space = tight = False  # after the last tag: one is due, or none is wanted
+    for place in sorted({*tags, len(translation)}):
+        here = tags.get(place, [])
+        words = translation[copied:place]
+        copied = place
+        if tight:
+            words = words.lstrip()
+        tight = bool(here) and all(tag.parts for tag, _ in here)
+        if tight:
+            words = words.rstrip()
+        if words:
+            text += " " + words if space and not words[0].isspace() else words
+            space = False
+        spaced = not any(map(needs_no_space, translation[max(place - 1, 0) : place + 1]))
+        for tag, alone in here:
+            due = space or (spaced and alone and tag.space_before and bool(text))
+            text += " " + tag.text if due and not text[-1:].isspace() else tag.text
+            space = spaced and alone and tag.space_after
+    return text
