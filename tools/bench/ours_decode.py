@@ -6,7 +6,8 @@ import argparse
 import time
 
 from tools.bench.task import BATCH_SENTENCES, FORCED_TOKENS, FORCING_FLAGS, Job, answer
-from transformer_mt.cli.translate import add_arguments, load_translator
+from transformer_mt.cli.model_flags import load_translator
+from transformer_mt.cli.translate import add_arguments
 from transformer_mt.text.lines import read_lines
 
 

@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transformer_mt.cli.model_flags import add_model_arguments
 from transformer_mt.cli.system_names import NamedSystem, distinct, parse_system
-from transformer_mt.cli.translate import add_model_arguments
 from transformer_mt.errors import EXIT_OK, ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from transformer_mt.cli.model_flags import decoding_flags, load_translator
 from transformer_mt.cli.run_evaluation import (
     Evaluated,
     Run,
@@ -22,7 +23,6 @@ from transformer_mt.cli.run_evaluation import (
     read_sets,
     stored_evaluation,
 )
-from transformer_mt.cli.translate import decoding_flags, load_translator
 from transformer_mt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from transformer_mt.cli.model_flags import add_model_arguments, load_translator, refuse_overwriting
 from transformer_mt.cli.run_evaluation import evaluate_set, open_run, read_sets, write_json
-from transformer_mt.cli.translate import add_model_arguments, load_translator, refuse_overwriting
 from transformer_mt.config import EvaluationConfig
 from transformer_mt.errors import EXIT_OK, ConfigError
 

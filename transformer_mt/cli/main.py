@@ -119,8 +119,8 @@ def _run(argv: Sequence[str] | None) -> int:
             signal.signal(number, signal.SIG_IGN)
         _drop_unwritten()
         if isinstance(stop, _Terminated):
-            return _fail("terminated", EXIT_TERMINATED)
-        return _fail("interrupted", EXIT_INTERRUPTED)
+            return _fail("; ".join(("terminated", *map(str, stop.args))), EXIT_TERMINATED)
+        return _fail("; ".join(("interrupted", *map(str, stop.args))), EXIT_INTERRUPTED)
 
 
 class _Terminated(KeyboardInterrupt):

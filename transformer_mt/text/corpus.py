@@ -8,7 +8,6 @@ packed) or `hf:NAME[/CONFIG][@SPLIT]` (`hub.py`). Nothing is dropped, changed or
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any
 
 from transformer_mt.errors import DataError
 from transformer_mt.text.hub import HUB_PREFIX, read_hub
-from transformer_mt.text.lines import PACKED_SUFFIXES, one_line, read_lines
+from transformer_mt.text.json_lines import columns_of, parse_json, text_of
+from transformer_mt.text.lines import PACKED_SUFFIXES, read_lines
 
 Pair = tuple[str, str]
 
@@ -135,19 +135,13 @@ def _tsv_pairs(path: Path) -> Iterator[Pair]:
 
 def _json_records(path: Path) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(read_lines(path), start=1):
-        try:
-            yield f"{path}:{number}", json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}:{number}: is not JSON ({error}); write one object a line") from None
+        where = f"{path}:{number}"
+        yield where, parse_json(line, where)
 
 
 def _record_pairs(records: Iterator[tuple[str, Any]], src_lang: str, tgt_lang: str) -> Iterator[Pair]:
     for where, record in records:
-        columns = record
-        if isinstance(record, dict) and isinstance(record.get("translation"), dict):
-            columns = record["translation"]
-        if not isinstance(columns, dict):
-            raise DataError(f"{where}: must be an object, but is {type(columns).__name__} instead")
+        columns = columns_of(record, where)
         names = ("src", "tgt") if "src" in columns and "tgt" in columns else (src_lang, tgt_lang)
         missing = [column for column in names if column not in columns]
         if missing:
@@ -155,15 +149,4 @@ def _record_pairs(records: Iterator[tuple[str, Any]], src_lang: str, tgt_lang: s
                 f"{where}: has no column `{missing[0]}`, only {', '.join(map(str, columns)) or 'none'}; "
                 f"needed are src and tgt, {src_lang} and {tgt_lang}, or a `translation` that holds them"
             )
-        yield _text(columns[names[0]], where, names[0]), _text(columns[names[1]], where, names[1])
-
-
-def _text(value: Any, where: str, column: str) -> str:
-    if not isinstance(value, str):
-        raise DataError(f"{where}: `{column}` must be text, but is {type(value).__name__} instead")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise DataError(f"{where}: `{column}` holds half of a surrogate pair; mend the text") from None
-    # A text inside JSON may hold line ends, yet everything downstream is one line for one pair.
-    return one_line(value)
+        yield text_of(columns[names[0]], where, names[0]), text_of(columns[names[1]], where, names[1])

@@ -17,7 +17,7 @@ import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 from transformer_mt.errors import DataError
 
@@ -64,30 +64,30 @@ def read_lines(path: str | Path) -> Iterator[str]:
     Raises:
         DataError: missing or unreadable file, broken archive, bytes that are not UTF-8 (file:line: byte).
     """
-    return itertools.chain.from_iterable(_blocks(Path(path)))
+    with open_bytes(path) as stream:
+        yield from itertools.chain.from_iterable(line_blocks(stream, str(path)))
 
 
-def _blocks(path: Path) -> Iterator[list[str]]:
-    """The lines of a file, some thousands at a time: decoding and splitting run outside of Python."""
-    number = 1
+@contextlib.contextmanager
+def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
+    """The unpacked bytes of a plain, `.gz` or `.xz` file.
+
+    Raises:
+        DataError: missing or unreadable file, broken archive; while it is read too.
+    """
     try:
-        with _open(path) as stream:
-            # read1 waits for what is there, not for a full block: the file may be a pipe.
-            while block := stream.read1(_BLOCK_BYTES):
-                block += b"" if block.endswith(b"\n") else stream.readline()
-                lines = _lines_of(block, str(path), number)
-                yield lines
-                number += len(lines)
+        with _open(Path(path)) as stream:
+            yield stream
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: the archive is damaged or cut short ({error}); fetch it again") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path") from None
 
 
-def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """Lines of a byte stream, each as soon as it is complete.
+def line_blocks(stream: io.BufferedIOBase, name: str) -> Iterator[list[str]]:
+    """Lines of a byte stream, each as soon as it is complete: a block, maybe empty, for every read.
 
-    A byte-order mark at the start and one "\\r" before each end are dropped; a final newline ends the last
+    A byte-order mark at the start and one "\r" before each end are dropped; a final newline ends the last
     line and does not start another.
 
     Args:
@@ -95,30 +95,51 @@ def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
         name: what error messages call the stream.
 
     Raises:
-        DataError: bytes that are not UTF-8, with line and byte.
+        DataError: bytes that are not UTF-8, with line and byte; the lines before them come first.
     """
-    for number, raw in enumerate(stream, start=1):
-        yield from _lines_of(raw, name, number)
+    number = 1
+    for block in _whole_lines(stream):
+        lines, error = _lines_of(block, name, number)
+        yield lines
+        if error is not None:
+            raise error
+        number += len(lines)
 
 
-def _lines_of(block: bytes, name: str, number: int) -> list[str]:
-    """The lines of a block of whole lines, of which the first has this number in the stream."""
+def _whole_lines(stream: io.BufferedIOBase) -> Iterator[bytes]:
+    """The lines that every read completes, if any; decoding and splitting many at a time is fast."""
+    begun: list[bytes] = []
+    # read1 waits for what is there, not for a full block: the stream may be a pipe.
+    while data := stream.read1(_BLOCK_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*begun, data[:end]])
+            begun = [data[end:]]
+        else:
+            yield b""
+            begun.append(data)
+    yield b"".join(begun)
+
+
+def _lines_of(block: bytes, name: str, number: int) -> tuple[list[str], DataError | None]:
+    """The lines of a block, of which the first has this number in the stream, up to one that is not UTF-8."""
     if number == 1:
         _refuse_other_encodings(block[: block.find(b"\n") + 1] or block, name)
         block = block.removeprefix(_UTF8_BOM)
+    broken = None
     try:
         text = block.decode("utf-8")
     except UnicodeDecodeError as error:
         start = block.rfind(b"\n", 0, error.start) + 1
-        number += block.count(b"\n", 0, start)
-        raise DataError(
-            f"{name}:{number}: byte {error.start - start + 1} of the line (0x{block[error.start]:02x}) "
-            "is not UTF-8; convert the text with iconv or mend the line"
-        ) from None
+        text = block[:start].decode("utf-8")
+        broken = DataError(
+            f"{name}:{number + text.count(chr(10))}: byte {error.start - start + 1} of the line "
+            f"(0x{block[error.start]:02x}) is not UTF-8; convert the text with iconv or mend the line"
+        )
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()  # the last end of line starts no other
-    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines, broken
 
 
 def one_line(text: str) -> str:

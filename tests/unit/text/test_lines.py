@@ -8,12 +8,11 @@ import lzma
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from transformer_mt.errors import DataError
-from transformer_mt.text.lines import decode_lines, one_line, read_lines, write_lines
+from transformer_mt.text.lines import line_blocks, one_line, read_lines, write_lines
 
 # Everything that str.splitlines() or universal newlines would take for the end of a line.
 ODD = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei\rj"
@@ -127,30 +126,33 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
         list(read_lines(tmp_path))
 
 
-class _Pipe(io.RawIOBase):
-    """A stream that counts how often it was read from."""
+class _Pipe(io.BufferedIOBase):
+    """A stream that gives these parts, one a read."""
 
-    def __init__(self, parts: list[bytes]) -> None:
-        self.parts, self.reads = parts, 0
+    def __init__(self, *parts: bytes) -> None:
+        self._parts = list(parts)
 
-    def __iter__(self) -> Iterator[bytes]:
-        for part in self.parts:
-            self.reads += 1
-            yield part
+    def read1(self, size: int = -1) -> bytes:
+        return self._parts.pop(0) if self._parts else b""
 
 
 def test_a_stream_gives_each_line_as_it_comes() -> None:
-    """B179: an interactive user sees an answer before the next line is typed."""
-    pipe = _Pipe([b"a\n", b"b\n"])
-    lines = decode_lines(cast("io.BytesIO", pipe), "standard input")
-    assert next(lines) == "a"
-    assert pipe.reads == 1
+    """B179: a line is there once its end is, whatever has come of the next; bytes of a character may part."""
+    pipe = _Pipe(b"\xef\xbb", b"\xbfa\nb", b"c", b"d\r", b"\n\ne\xc3", b"\xa4")
+    assert list(line_blocks(pipe, "stdin")) == [[], ["a"], [], [], ["bcd", ""], [], ["e\u00e4"]]
+    assert list(line_blocks(_Pipe(b"a\n", b"b\n"), "stdin")) == [["a"], ["b"], []]
 
 
-def test_a_stream_is_called_by_its_name() -> None:
-    """Errors on standard input have no file to name."""
-    with pytest.raises(DataError, match="^standard input:1: byte 1"):
-        list(decode_lines(io.BytesIO(b"\xff"), "standard input"))
+def test_what_comes_before_bad_bytes_is_not_lost() -> None:
+    """B020: of a stream, which nobody can read twice; and the name and number in the message are right."""
+    blocks = line_blocks(_Pipe(b"a\nb\n", b"c\nd", b"\xff\ne\n"), "stdin")
+    assert [next(blocks), next(blocks), next(blocks)] == [["a", "b"], ["c"], []]
+    with pytest.raises(DataError, match=r"^stdin:4: byte 2 of the line \(0xff\)"):
+        next(blocks)
+    whole = line_blocks(_Pipe(b"a\nb\nc\xffd\ne\n"), "stdin")
+    assert next(whole) == ["a", "b"]
+    with pytest.raises(DataError, match=r"^stdin:3: byte 2"):
+        next(whole)
 
 
 def test_one_line_cannot_break_a_file(tmp_path: Path) -> None:
