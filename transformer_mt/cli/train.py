@@ -216,6 +216,7 @@ def _check_valid_lengths(prepared: PreparedData, limit: int | None) -> None:
 
 
 def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) -> Trainer:
+    from transformer_mt.data.origin import origins
     from transformer_mt.training.loader import pick_workers
     from transformer_mt.training.trainer import Trainer
 
@@ -232,6 +233,7 @@ def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device)
         stream=open_stream(recipe, prepared, workers),
         validation=validation,
         pictures=_pictures(prepared, validation, model, device),
+        origins=partial(origins, recipe.data, prepared.train, prepared.tokenizers),
     )
 
 

@@ -93,14 +93,15 @@ class Updater:
     precision: str
     device: torch.device
 
-    def run(self, step: int, batches: Sequence[Batch]) -> Update:
+    def run(self, step: int, batches: Sequence[Batch], *, skipped: int = 0) -> Update:
         """Update the weights once, unless loss or gradient is not finite: then nothing changes.
 
         Args:
             step: 1 for the first update; sets learning rate and dropout.
             batches: the micro-batches, on the CPU.
+            skipped: earlier steps that changed nothing; the schedule of the learning rate passes over them.
         """
-        rate = learning_rate(step, self.config)
+        rate = learning_rate(step - skipped, self.config)
         set_learning_rate(self.optimizer, rate)
         num_tokens = sum(batch.num_tokens for batch in batches)
         loss_sum = torch.zeros((), device=self.device)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -89,11 +89,12 @@ class Trainer:
         stream: Callable[[int, int], MicroBatches],
         validation: ValidationSet,
         pictures: Callable[[Logbook, int], None],
+        origins: Callable[[Iterable[int]], list[str]],
     ) -> None:
-        """stream: (epoch, position) -> the micro-batches from there on."""
+        """stream: (epoch, position) -> micro-batches from there on; origins: examples -> their file:line."""
         self.recipe, self.config, self.run_dir = recipe, recipe.training, run_dir
         self.model, self.tokenizers, self.updater = model, tokenizers, updater
-        self.validation, self.pictures = validation, pictures
+        self.validation, self.pictures, self._origins = validation, pictures, origins
         self.progress = Progress()
         self._open_stream = stream
         self._signal = 0
@@ -184,7 +185,8 @@ class Trainer:
     def _update(self, stream: MicroBatches, logbook: Logbook) -> None:
         progress, config = self.progress, self.config
         started = time.perf_counter()
-        update = self.updater.run(progress.step + 1, stream.take(config.update_freq))
+        batches = stream.take(config.update_freq)
+        update = self.updater.run(progress.step + 1, batches, skipped=progress.skipped)
         seconds = time.perf_counter() - started
         progress.step += 1
         progress.epoch, progress.position = stream.epoch, stream.position
@@ -195,20 +197,23 @@ class Trainer:
         if update.applied:
             progress.skipped_in_row = 0
         else:
-            self._count_skipped(logbook)
+            self._count_skipped(logbook, batches)
         if progress.step % config.log_every == 0 or progress.step == config.max_steps:
             logbook.training(progress.totals.record(progress.step, update, peak_memory(self.updater.device)))
             progress.totals = Totals()
 
-    def _count_skipped(self, logbook: Logbook) -> None:
+    def _count_skipped(self, logbook: Logbook, batches: Sequence[Batch]) -> None:
         progress = self.progress
         progress.skipped += 1
         progress.skipped_in_row += 1
         logbook.say(f"step {progress.step}: loss or gradient was not finite; the weights were left alone")
         if progress.skipped_in_row >= MAX_SKIPPED_IN_ROW:
+            pairs = self._origins(index for batch in batches for index in batch.indices)
+            logbook.say(f"pairs of step {progress.step}: {', '.join(pairs)}")
             raise DivergenceError(
                 f"{self.run_dir}: diverged: loss or gradient was not finite in {MAX_SKIPPED_IN_ROW} updates "
-                f"in a row, the last at step {progress.step}; go on from the last checkpoint with a smaller "
+                f"in a row, the last at step {progress.step} with {pairs[0]} (train.log names all "
+                f"{len(pairs)} pairs of it); go on from the last checkpoint with a smaller "
                 "training.learning_rate, or start anew with training.precision=fp32"
             )
 

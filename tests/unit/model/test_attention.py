@@ -66,8 +66,8 @@ def test_grouped_heads_equal_repeated_keys() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_masked_keys_get_weight_zero_and_empty_rows_stay_finite(dtype: torch.dtype) -> None:
-    """Pins a mask constant that overflows in half precision (B082), and NaN from a row that may attend nowhere
-    (B079)."""
+    """Pins a mask constant that overflows in half precision (B082), and NaN from a row that may attend
+    nowhere (B079)."""
     query, key, _ = heads()
     mask = key_mask().repeat(1, 1, T, 1)
     mask[0, :, 2] = False

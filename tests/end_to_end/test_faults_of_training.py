@@ -1,0 +1,113 @@
+"""Faults of training that users of other toolkits met, tried through the commands."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from transformer_mt import checkpoint as ckpt
+from transformer_mt.cli.main import main
+from transformer_mt.data.origin import origins
+from transformer_mt.data.prepare import prepare
+from transformer_mt.recipe import load_recipe
+from transformer_mt.training import step as step_module
+
+MakeTask = Callable[..., Path]
+
+
+def _infinite_where(monkeypatch: pytest.MonkeyPatch, poisoned: Callable[[Tensor], bool]) -> None:
+    """The loss of micro-batches with such labels, and its gradient, are infinite."""
+    fused_loss = step_module.fused_loss
+
+    def loss(hidden: Tensor, weight: Tensor, labels: Tensor, *rest: object, **options: object) -> object:
+        loss_sum, nll_sum = fused_loss(hidden, weight, labels, *rest, **options)  # type: ignore[arg-type]
+        return (loss_sum * torch.inf if poisoned(labels) else loss_sum), nll_sum
+
+    monkeypatch.setattr(step_module, "fused_loss", loss)
+
+
+def _append(recipe: Path, line: str) -> None:
+    for side in ("xx", "yy"):
+        with open(recipe.parent / f"train.{side}", "a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
+
+
+def _progress(recipe: Path, step: int) -> dict[str, Any]:
+    state = ckpt.folder_of(recipe.parent / "run", step) / "state.json"
+    return dict(json.loads(state.read_text(encoding="utf-8"))["progress"])
+
+
+def test_one_bad_pair_costs_its_own_updates(copy_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B085: a pair whose gradient is infinite in every epoch, with fp16: its updates are skipped, counted and
+    logged, the optimizer and the schedule of the learning rate do not count them, and training ends well."""
+    recipe = copy_task({"precision: fp32": "precision: fp16", "max_tokens: 512": "max_tokens: 900"}, pairs=60)
+    _append(recipe, "red 龘")
+    bad = prepare(load_recipe(recipe), lambda message: None).tokenizers.tgt.encode("red 龘")[-1]
+    _infinite_where(monkeypatch, lambda labels: bool((labels == bad).any()))
+    words = ["training.max_steps=12", "training.warmup_steps=12", "training.log_every=1"]
+    assert main(["train", str(recipe), *words]) == 0
+    skipped = _progress(recipe, 12)["skipped"]
+    assert 2 <= skipped <= 8
+    log = (recipe.parent / "run" / "train.log").read_text(encoding="utf-8")
+    assert log.count("loss or gradient was not finite; the weights were left alone") == skipped
+    saved = ckpt.read_checkpoint(ckpt.folder_of(recipe.parent / "run", 12))
+    counts = {int(tensor) for name, tensor in saved.state.items() if name.startswith("optimizer.step.")}
+    assert counts == {12 - skipped}
+    assert all(torch.isfinite(tensor).all() for tensor in saved.weights.values())
+    metrics = (recipe.parent / "run" / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
+    records = [json.loads(line) for line in metrics if '"train"' in line]
+    lost_before = skipped - (not math.isfinite(records[-1]["grad_norm"]))
+    assert records[-1]["learning_rate"] == pytest.approx(3e-3 * (12 - lost_before) / 12)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_a_run_without_finite_updates_ends_and_names_its_text(
+    copy_task: MakeTask, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], precision: str
+) -> None:
+    """B085: 20 skipped updates in a row end training with code 4; file and line of a pair of the last batch
+    are in the message, those of all pairs in train.log; the last checkpoint is whole and finite."""
+    recipe = copy_task({"precision: fp32": f"precision: {precision}"}, pairs=60)
+    assert main(["train", str(recipe), "training.max_steps=10"]) == 0
+    _infinite_where(monkeypatch, lambda labels: True)
+    capsys.readouterr()
+    assert main(["train", str(recipe), "training.max_steps=100", "training.save_every=100"]) == 4
+    error = capsys.readouterr().err.split("\n")[-2]
+    assert "not finite in 20 updates in a row, the last at step 30 with " in error
+    place = re.search(r"with (\S+/train\.xx):(\d+) \(train.log names all (\d+) pairs of it\)", error)
+    assert place is not None
+    log = (recipe.parent / "run" / "train.log").read_text(encoding="utf-8")
+    (named,) = re.findall(r"pairs of step 30: (.*)", log)
+    lines = [int(one.rpartition(":")[2]) for one in named.split(", ")]
+    assert len(set(lines)) == len(lines) == int(place[3])
+    assert lines[0] == int(place[2])
+    assert all(1 <= line <= 60 for line in lines)
+    saved = ckpt.newest_valid(recipe.parent / "run")
+    assert saved is not None
+    assert saved.scalars["step"] == 10
+    assert all(torch.isfinite(tensor).all() for tensor in saved.weights.values())
+
+
+def test_origins_are_the_lines_of_the_text(copy_task: MakeTask) -> None:
+    """B085: dropped pairs, several sources and odd characters do not shift them; without the text numbers are
+    left."""
+    recipe = copy_task(pairs=60)
+    _append(recipe, "")
+    _append(recipe, "blue \u2581 red")
+    for side in ("xx", "yy"):
+        (recipe.parent / f"more.{side}").write_text("red\ngreen one\n", encoding="utf-8")
+    loaded = load_recipe(recipe, ["data.train=[train, more]"])
+    data = prepare(loaded, lambda message: None)
+    assert len(data.train) == 63
+    found = origins(loaded.data, data.train, data.tokenizers, [62, 0, 60])
+    folder = recipe.parent
+    assert found == [f"{folder}/more.xx:2", f"{folder}/train.xx:1", f"{folder}/train.xx:62"]
+    (folder / "train.xx").unlink()
+    assert origins(loaded.data, data.train, data.tokenizers, [62]) == ["example 63 of the prepared data"]
