@@ -377,7 +377,7 @@ def test_full_disk_ends_with_one_line_and_the_last_checkpoint_stays(copy_task, c
 
 
 def test_divergence_is_caught_with_its_exit_code(copy_task, capsys, monkeypatch):
-    """Non-finite updates in a row end training with exit code 4; nothing of them is saved."""
+    """Non-finite updates in a row end training with exit code 4 (B085); nothing of them is saved."""
     from transformer_mt.training import step as step_module
 
     recipe = copy_task()

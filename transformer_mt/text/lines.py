@@ -36,14 +36,23 @@ _OTHER_ENCODINGS = (
 
 # White space, line and paragraph separators, control and format (zero-width) characters.
 _BLANK_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+# Letters, marks and a symbol that are drawn as nothing: fillers of Hangul, the empty Braille pattern, joiners
+# and vowels that only order others, and selectors of variants, which change what stands before them.
+_DRAWN_AS_NOTHING = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+)
 
 
 def is_blank(text: str) -> bool:
     """Whether a person sees nothing of the text."""
-    return not text or (
-        unicodedata.category(text[0]) in _BLANK_CATEGORIES  # for most texts this answers
-        and all(unicodedata.category(character) in _BLANK_CATEGORIES for character in text)
-    )
+    if text and "!" <= text[0] <= "~":
+        return False  # for most texts this answers
+    return all(map(_shows_nothing, text))
+
+
+def _shows_nothing(character: str) -> bool:
+    return unicodedata.category(character) in _BLANK_CATEGORIES or character in _DRAWN_AS_NOTHING
 
 
 def trimmed(text: str) -> str:

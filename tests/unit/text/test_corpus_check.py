@@ -23,10 +23,23 @@ from transformer_mt.text.lines import is_blank
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "\t", "\u3000", "\xa0", "\u200b", "\ufeff", "\x00", "\u2028 \u200d\x85"]
+    "text",
+    [
+        "",
+        " ",
+        "\t",
+        "\u3000",
+        "\xa0",
+        "\u200b",
+        "\ufeff",
+        "\x00",
+        "\u2028 \u200d\x85",
+        "\u2800",
+        "\u3164\ufe0f",
+    ],
 )
 def test_blank_is_what_prints_nothing(text: str) -> None:
-    """B019: a line of ideographic spaces or zero-width characters is as empty as an empty one."""
+    """B019: a line of ideographic spaces, zero-width characters or fillers is as empty as an empty one."""
     assert is_blank(text)
     assert not is_blank(f"{text}.{text}")
 
