@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 
 from transformer_mt.text.placing import (
     Placing,
@@ -18,6 +20,11 @@ from transformer_mt.text.placing import (
     without_marks,
 )
 from transformer_mt.text.words import needs_no_space, unit_spans
+
+# A string that the model could not copy, such as "{ Name}" for "{name}", is about as like it as this.
+_ALIKE = 0.6
+_MOST_PIECES = 8
+_CHARACTERS_OF_A_WORD = 3
 
 
 @dataclass(frozen=True)
@@ -81,19 +88,40 @@ class Draft:
         return 2 * sum(map(str.isalnum, source[slice(*span)])) >= whole
 
     def _run(self, units: range, text: str) -> list[int] | None:
-        """The target units in a row with the most links to the source units; marks alone do not count."""
+        """The target units in a row that the string takes the place of, if that loses nothing else.
+
+        They are what the model made of the string: they look like it, or they are as few as its own units and
+        what stands beside it is aligned with other words. A model that never saw the like of the string often
+        aligns good words with it; then they stay, and the string is put beside them.
+        """
         placing = self._placing
         weights = Counter(target for unit in units for target in placing.links[unit])
         runs: list[list[int]] = []
         for target in sorted(weights):
-            unit = placing.translation[slice(*placing.target_units[target])]
-            if target in self._held or (is_only_marks(unit) and not is_only_marks(text)):
+            if target in self._held or (is_only_marks(self._word(target)) and not is_only_marks(text)):
                 continue
             if runs and runs[-1][-1] == target - 1:
                 runs[-1].append(target)
             else:
                 runs.append([target])
-        return max(runs, key=lambda run: sum(weights[target] for target in run), default=None)
+        alike = [
+            (likeness, part)
+            for run in runs
+            for part in _parts(run)
+            if (likeness := _likeness(text, "".join(map(self._word, part)))) >= _ALIKE
+        ]
+        if alike:
+            return max(alike)[1]
+        run = max(runs, key=lambda run: sum(weights[target] for target in run), default=[])
+        beside = [unit for unit in (units[0] - 1, units[-1] + 1) if 0 <= unit < len(placing.source_units)]
+        few = _size(map(self._word, run)) <= _size(
+            placing.source[slice(*placing.source_units[unit])] for unit in units
+        )
+        alone = all(set(placing.links[unit]) - set(run) for unit in beside)
+        return run if run and few and alone else None
+
+    def _word(self, target: int) -> str:
+        return self._placing.translation[slice(*self._placing.target_units[target])]
 
     def _gap(self, units: range, span: Span) -> int:
         """After a protected string that stands where this one belongs, or after what came before it."""
@@ -167,3 +195,34 @@ def _needs_space(left: str, right: str) -> bool:
     return bool(left and right) and not any(
         character.isspace() or needs_no_space(character) for character in (left, right)
     )
+
+
+def _parts(run: list[int]) -> Iterator[list[int]]:
+    """What stands in a row in a row of units, as far as it may be one mangled string."""
+    for start in range(len(run)):
+        for end in range(start + 1, min(start + _MOST_PIECES, len(run)) + 1):
+            yield run[start:end]
+
+
+def _likeness(text: str, found: str) -> float:
+    """How much of two strings is the same, 0 to 1; of a number and what has a digit, enough."""
+    text, found = text.casefold(), found.casefold()
+    if (core := _alphanumeric(text)) and core == _alphanumeric(found):
+        return 1.0
+    number = core and not any(map(str.isalpha, core)) and any(map(str.isdigit, found))
+    return max(SequenceMatcher(None, text, found, autojunk=False).ratio(), _ALIKE if number else 0.0)
+
+
+def _alphanumeric(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def _size(units: Iterable[str]) -> int:
+    """About how many words these are: of characters without spaces, some make a word."""
+    words = characters = 0
+    for unit in units:
+        if needs_no_space(unit[0]):
+            characters += 1
+        else:
+            words += 1
+    return words + -(-characters // _CHARACTERS_OF_A_WORD)

@@ -29,7 +29,8 @@ _PARTING = re.compile(
     "h[1-6]|head|header|hr|html|img|input|li|main|nav|ol|option|p|pre|section|table|tbody|t[dhr]|textarea|tfoot|"
     "thead|title|ul"
 )
-_TIGHT = frozenset(".,;:!?…)]")
+TIGHT = frozenset(".,;:!?…)]")
+"""Marks that no space precedes."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _space_instead(left: str, right: str, tags: Sequence[re.Match[str]], *, spac
     if not left or not right:
         return ""
     if spaced:
-        return "" if right in _TIGHT else " "
+        return "" if right in TIGHT else " "
     parting = any(tag["empty"] or _PARTING.fullmatch((tag["name"] or "").lower()) for tag in tags)
     return " " if parting and not (needs_no_space(left) or needs_no_space(right)) else ""
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer_mt.text.markup import Stripped, Tag
+from transformer_mt.text.markup import TIGHT, Stripped, Tag
 from transformer_mt.text.placing import (
     Alignment,
     Placing,
@@ -94,9 +94,10 @@ class _Layout:
         placing, source = self._placing, self._placing.source
         start, end = opening.place, closing.place
         units = placing.units_at(start, end)
-        targets: Sequence[int] = placing.targets(units)
         if len(units) == len(placing.source_units):  # all of the line is all of the translation
-            targets = range(len(placing.target_units))
+            targets: Sequence[int] = range(len(placing.target_units))
+        else:
+            targets = _most_of(placing.targets(units))
         if not units or not targets:
             return None
         enclosed = source[start:end].strip()
@@ -186,6 +187,19 @@ class _Layout:
         return self._outside(found)[1]
 
 
+def _most_of(targets: list[int]) -> list[int]:
+    """All target units or, where more than every second unit between them is another, the most for which not.
+
+    Single words are often aligned with distant ones by mistake, and a pair must not hold half the line then.
+    """
+    for length in range(len(targets), 0, -1):
+        for start in range(len(targets) - length + 1):
+            row = targets[start : start + length]
+            if row[-1] - row[0] < 2 * length:
+                return row
+    return []
+
+
 def _alone(singles: Sequence[_Single]) -> list[tuple[Tag, bool]]:
     return [(tag, True) for single in singles for tag in single.tags]
 
@@ -205,7 +219,7 @@ def _rendered(translation: str, tags: dict[int, list[tuple[Tag, bool]]]) -> str:
         if tight:
             words = words.rstrip()
         if words:
-            text += " " + words if space and not words[0].isspace() else words
+            text += " " + words if space and not (words[0].isspace() or words[0] in TIGHT) else words
             space = False
         spaced = not any(map(needs_no_space, translation[max(place - 1, 0) : place + 1]))
         for tag, alone in here:
