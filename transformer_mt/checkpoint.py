@@ -9,6 +9,7 @@ tensors are safetensors, the rest is JSON and YAML. What the training state mean
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import logging
@@ -377,10 +378,17 @@ def read_recipe(folder: Path) -> Recipe:
     Raises:
         CheckpointError: it cannot be used.
     """
+    path = folder / CONFIG
     try:
-        return load_recipe(folder / CONFIG)
+        return _read_recipe(path, path.resolve(), path.read_bytes() if path.is_file() else b"")
     except ConfigError as error:
         raise CheckpointError(f"{folder}: its recipe cannot be used: {error}") from None
+
+
+@functools.lru_cache(maxsize=8)
+def _read_recipe(path: Path, place: Path, content: bytes) -> Recipe:
+    """Read once while nothing changes: YAML takes longer than the weights of a small model."""
+    return load_recipe(path)
 
 
 def _read_scalars(folder: Path) -> dict[str, Any]:
