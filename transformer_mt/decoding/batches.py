@@ -17,7 +17,7 @@ from transformer_mt.text.tokenizer import PAD_ID
 
 # Source lengths are padded up to a multiple of this.
 _LENGTH_STEP = 8
-# Padded source tokens in one batch, so that a long line gets a batch to itself.
+# Padded tokens of the longest side in one batch, so that a long line gets a batch to itself.
 _MAX_BATCH_TOKENS = 8192
 
 
@@ -34,14 +34,27 @@ def padded(sequences: Sequence[Sequence[int]]) -> Tensor:
     return rows
 
 
-def same_length_batches(sequences: Sequence[Sequence[int]], batch_size: int) -> Iterator[list[int]]:
-    """Places of the sequences in batches of one padded length each, longest first, not above either bound."""
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for place, ids in enumerate(sequences):
-        by_length[padded_length(ids)].append(place)
-    for length in sorted(by_length, reverse=True):
+def padded_prefixes(prefixes: Sequence[Sequence[int]]) -> Tensor | None:
+    """Target ids that B translations begin with -> (B, P) on the CPU, -1 behind them; None: all are free."""
+    width = max(padded_length(prefix) for prefix in prefixes)
+    if not width:
+        return None
+    return torch.tensor([[*prefix, *[-1] * (width - len(prefix))] for prefix in prefixes])
+
+
+def same_length_batches(*sides: Sequence[Sequence[int]], batch_size: int) -> Iterator[list[int]]:
+    """Places of examples in batches of one padded length a side, longest first, not above either bound.
+
+    Args:
+        sides: each has one sequence per example.
+        batch_size: most examples in a batch.
+    """
+    by_lengths: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for place, sequences in enumerate(zip(*sides, strict=True)):
+        by_lengths[tuple(padded_length(ids) for ids in sequences)].append(place)
+    for lengths in sorted(by_lengths, reverse=True):
         # Neighbours of like length end at about the same step.
-        places = sorted(by_length[length], key=lambda place: (len(sequences[place]), place))
-        size = min(batch_size, max(_MAX_BATCH_TOKENS // length, 1))
+        places = sorted(by_lengths[lengths], key=lambda place: (len(sides[0][place]), place))
+        size = min(batch_size, max(_MAX_BATCH_TOKENS // max(lengths), 1))
         for start in range(0, len(places), size):
             yield places[start : start + size]

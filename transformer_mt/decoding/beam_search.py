@@ -41,6 +41,7 @@ class _Search:
     sentences: Tensor  # (B,) place in the result, -1 for rows that only fill the batch
     done: Tensor  # (B,) bool
     limits: Tensor  # (B,) most tokens before eos
+    prefixes: Tensor  # (B, P) what each must begin with, -1 behind it
     last: Tensor  # (B, K) newest token of each live beam
     live_tokens: Tensor  # (B, K, T)
     live_scores: Tensor  # (B, K) log-probabilities
@@ -60,6 +61,7 @@ def beam_search(
     num_finished: int,
     length_penalty: float,
     limits: Sequence[int],
+    prefixes: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """The best translations of every sentence.
 
@@ -72,12 +74,17 @@ def beam_search(
         num_finished: N, hypotheses kept per sentence.
         length_penalty: alpha >= 0.
         limits: for each sentence the most tokens before eos; a beam that long is closed with eos.
+        prefixes: (B, P) ids that all hypotheses of a sentence begin with, -1 behind them; None: nothing is
+            forced. No prefix may be longer than its limit.
 
     Returns:
         For each sentence up to N distinct hypotheses, best first.
     """
-    states = stepper.start(src_ids, src_mask, beam_size)
-    search = _begin(states, torch.tensor(limits, device=src_ids.device), num_finished, stepper.bos_id)
+    states = stepper.start(src_ids, src_mask, beam_size, prefixes)
+    if prefixes is None:
+        prefixes = src_ids.new_empty(len(src_ids), 0)
+    lengths = torch.tensor(limits, device=src_ids.device)
+    search = _begin(states, lengths, prefixes, num_finished, stepper.bos_id)
     results: list[list[Hypothesis]] = [[] for _ in limits]
     norms = torch.arange(1, max(limits) + 2, device=src_ids.device).double().pow(length_penalty).float()
     width = 2 * beam_size if beam_size > 1 else 1
@@ -89,6 +96,8 @@ def beam_search(
             count=width,
             visible=search.visible,
             room=search.limits - length,
+            history=search.live_tokens[..., :length],
+            forced=search.prefixes[:, length] if length < search.prefixes.size(1) else None,
         )
         is_eos = candidates.token_ids == stepper.eos_id
         if is_eos.any():
@@ -104,7 +113,9 @@ def beam_search(
     return results
 
 
-def _begin(states: list[DecoderState], limits: Tensor, num_finished: int, bos_id: int) -> _Search:
+def _begin(
+    states: list[DecoderState], limits: Tensor, prefixes: Tensor, num_finished: int, bos_id: int
+) -> _Search:
     device, num_sentences = limits.device, len(limits)
     rows = torch.arange(num_rows(num_sentences, 1), device=device)
     fills = rows >= num_sentences
@@ -113,6 +124,7 @@ def _begin(states: list[DecoderState], limits: Tensor, num_finished: int, bos_id
         sentences=rows.masked_fill(fills, -1),
         done=fills,
         limits=limits[rows.clamp(max=num_sentences - 1)],
+        prefixes=prefixes[rows.clamp(max=num_sentences - 1)],
         last=torch.full((len(rows), 1), bos_id, device=device),
         live_tokens=torch.zeros(len(rows), 1, longest, dtype=torch.long, device=device),
         live_scores=torch.zeros(len(rows), 1, device=device),
@@ -172,7 +184,7 @@ def _let_go(search: _Search, results: list[list[Hypothesis]]) -> bool:
     search.sentences = search.sentences[kept]
     search.sentences[len(active) :] = -1
     search.done = search.sentences < 0
-    for name in ("limits", "last", "live_tokens", "live_scores", "visible"):
+    for name in ("limits", "prefixes", "last", "live_tokens", "live_scores", "visible"):
         setattr(search, name, getattr(search, name)[kept])
     for name in ("finished_tokens", "finished_scores", "finished_lengths"):
         setattr(search, name, getattr(search, name)[kept])

@@ -74,7 +74,13 @@ def top_candidates(log_probs: Tensor, scores: Tensor, count: int) -> Candidates:
 
 
 def rescored(
-    candidates: Candidates, log_probs: Tensor, scores: Tensor, changes: Tensor, count: int
+    candidates: Candidates,
+    log_probs: Tensor,
+    scores: Tensor,
+    changes: Tensor,
+    count: int,
+    *,
+    factors: Tensor | None = None,
 ) -> Candidates:
     """The `count` best of some candidates after their logits were corrected.
 
@@ -87,11 +93,17 @@ def rescored(
         scores: (B, K) fp32.
         changes: (B, W) what every candidate's logit lacks.
         count: at most W.
+        factors: (B, W) what every candidate's log-probability was multiplied by, if anything.
     """
     beams, tokens = candidates.beams, candidates.token_ids
     before = log_probs.flatten(1).gather(1, beams * log_probs.size(-1) + tokens)
+    if factors is not None:
+        before = before / factors
     mass = torch.zeros_like(scores).scatter_add_(1, beams, before.exp() * changes.expm1())  # (B, K)
-    totals = before + changes + (scores - mass.log1p()).gather(1, beams)
+    if factors is None:
+        totals = before + changes + (scores - mass.log1p()).gather(1, beams)
+    else:
+        totals = (before + changes - mass.log1p().gather(1, beams)) * factors + scores.gather(1, beams)
     totals, order = totals.sort(dim=-1, descending=True, stable=True)
     order = order[:, :count]
     return Candidates(totals[:, :count], beams.gather(1, order), tokens.gather(1, order))

@@ -7,43 +7,63 @@ batches never so small that matrix products round differently. Knows no text.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypedDict
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_mt.config import DecodingConfig
-from transformer_mt.decoding.batches import padded, same_length_batches
+from transformer_mt.decoding.batches import padded, padded_prefixes, same_length_batches
 from transformer_mt.decoding.beam_search import Hypothesis, beam_search
 from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.models import evaluating, rough_output, with_products
+from transformer_mt.decoding.sampling import Sampling, sample
 from transformer_mt.decoding.shortlist import Shortlist
 from transformer_mt.decoding.stepper import Stepper
 from transformer_mt.decoding.workers import Workers, pick_workers
 from transformer_mt.errors import CheckpointError, DataError
 from transformer_mt.model.masks import padding_mask
-from transformer_mt.model.narrow_linear import (
-    HalfLinear,
-    Int8Linear,
-    narrow_linear,
-    take_up_weights,
-    with_narrow_products,
-)
+from transformer_mt.model.narrow_linear import take_up_weights
 from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.runtime.device import autocast_dtype, is_out_of_memory, pick_precision
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 # Any character can be spelled in bytes: unk is never needed.
 BANNED_IDS = (PAD_ID, UNK_ID, BOS_ID)
+# No n-gram of this size comes twice in a loop-safe search.
+_SAFE_NGRAM = 3
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """What is searched for: source ids ending in eos, and the number of its line for error messages."""
+    """What is searched for.
+
+    src_ids end in eos; number is that of the line, for error messages and for what is drawn; every hypothesis
+    begins with the target ids of the prefix.
+    """
 
     src_ids: list[int]
     number: int
+    prefix: tuple[int, ...] = ()
+
+
+class _Task(NamedTuple):
+    """What a worker is given."""
+
+    sentences: list[Sentence]
+    loop_safe: bool
+
+
+class _Inputs(TypedDict):
+    """What all searches are given."""
+
+    src_ids: Tensor
+    src_mask: Tensor
+    length_penalty: float
+    limits: list[int]
+    prefixes: Tensor | None
 
 
 class Searcher:
@@ -75,35 +95,55 @@ class Searcher:
         self.device = device
         self.decoding = decoding
         dtype = autocast_dtype(pick_precision(decoding.precision, device))
-        self.models = [_with_products(model, dtype) for model in models]
+        self.models = [with_products(model, dtype) for model in models]
         self._originals = list(models) if follow else []
-        self._rough_output = _rough_output(self.models, dtype)
-        self._stepper = Stepper(
-            self.models,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            banned=BANNED_IDS,
-            invisible=invisible,
-            min_length=decoding.min_length,
-            rough_output=self._rough_output,
-            shortlist=shortlist,
-        )
+        # Draws are from all of the distribution, which a rough matrix knows only roughly.
+        self._rough_output = None if decoding.temperature else rough_output(self.models, dtype)
+
+        def stepper(no_repeat_ngram: int) -> Stepper:
+            return Stepper(
+                self.models,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                banned=BANNED_IDS,
+                invisible=invisible,
+                min_length=decoding.min_length,
+                no_repeat_ngram=no_repeat_ngram,
+                repetition_penalty=decoding.repetition_penalty,
+                rough_output=self._rough_output,
+                shortlist=shortlist,
+            )
+
+        self._stepper = stepper(decoding.no_repeat_ngram)
+        self._safe_stepper = stepper(min(decoding.no_repeat_ngram or _SAFE_NGRAM, _SAFE_NGRAM))
         limits = [model.max_length for model in self.models if model.max_length is not None]
         self.max_length = min(limits) if limits else None
         self.num_workers = pick_workers(workers, device)
-        self._workers: Workers[list[Sentence], list[list[Hypothesis]]] | None = None
+        self._workers: Workers[_Task, list[list[Hypothesis]]] | None = None
 
-    def search(self, sentences: Sequence[Sentence]) -> list[list[Hypothesis]]:
-        """The best hypotheses of every sentence, in order, best first.
+    def search(self, sentences: Sequence[Sentence], *, loop_safe: bool = False) -> list[list[Hypothesis]]:
+        """The best hypotheses of every sentence, in order, best first; samples in the order they are drawn.
+
+        Args:
+            sentences: in any order.
+            loop_safe: search with no_repeat_ngram 3, or with what is set where that is less.
 
         Raises:
-            DataError: a sentence that is too long for learned positions or for the memory.
+            DataError: a sentence that is too long for learned positions or for the memory, or a prefix that
+                no translation can have.
             CheckpointError: a model without finite probabilities.
         """
-        self._check_lengths(sentences)
+        self._check(sentences)
         self._take_up_weights()
-        batches = list(same_length_batches([one.src_ids for one in sentences], self.decoding.batch_size))
-        found = self._search_batches([[sentences[place] for place in batch] for batch in batches])
+        batches = list(
+            same_length_batches(
+                [one.src_ids for one in sentences],
+                [one.prefix for one in sentences],
+                batch_size=self.decoding.batch_size,
+            )
+        )
+        tasks = [_Task([sentences[place] for place in batch], loop_safe) for batch in batches]
+        found = self._search_batches(tasks)
         results: list[list[Hypothesis]] = [[]] * len(sentences)
         for batch, hypotheses in zip(batches, found, strict=True):
             for place, best in zip(batch, hypotheses, strict=True):
@@ -115,21 +155,21 @@ class Searcher:
             )
         return results
 
-    def _search_batches(self, batches: Sequence[list[Sentence]]) -> list[list[list[Hypothesis]]]:
+    def _search_batches(self, tasks: Sequence[_Task]) -> list[list[list[Hypothesis]]]:
         """By the workers; a single batch has all threads of this process instead."""
-        if self.num_workers == 1 or len(batches) < 2:
-            return [self._search_in_evaluation_mode(batch) for batch in batches]
+        if self.num_workers == 1 or len(tasks) < 2:
+            return [self._search_in_evaluation_mode(task) for task in tasks]
         if self._workers is None:
             self._workers = Workers(self._search_in_evaluation_mode, self.num_workers)
         try:
-            return self._workers.map(batches)
+            return self._workers.map(tasks)
         except BaseException:
             self._workers = None
             raise
 
-    def _search_in_evaluation_mode(self, batch: list[Sentence]) -> list[list[Hypothesis]]:
+    def _search_in_evaluation_mode(self, task: _Task) -> list[list[Hypothesis]]:
         with torch.inference_mode(), evaluating(self.models):
-            return self._search(batch)
+            return self._search(task.sentences, self._safe_stepper if task.loop_safe else self._stepper)
 
     def _take_up_weights(self) -> None:
         if not self._originals:
@@ -140,7 +180,7 @@ class Searcher:
         if self._rough_output is not None:
             self._rough_output.take_up(self.models[0].output_weight.detach(), None)
 
-    def _check_lengths(self, sentences: Sequence[Sentence]) -> None:
+    def _check(self, sentences: Sequence[Sentence]) -> None:
         for sentence in sentences:
             if self.max_length is not None and len(sentence.src_ids) > self.max_length:
                 raise DataError(
@@ -148,11 +188,23 @@ class Searcher:
                     f"learned positions end at {self.max_length}; split the line, or train with another "
                     "model.positions"
                 )
+            # bos before it, and at least one token after it.
+            if self.max_length is not None and len(sentence.prefix) + 2 > self.max_length:
+                raise DataError(
+                    f"line {sentence.number}: its prefix has {len(sentence.prefix)} tokens, but this model's "
+                    f"learned positions end at {self.max_length}; shorten the prefix"
+                )
+            for token in sentence.prefix:
+                if token in (*BANNED_IDS, EOS_ID):
+                    raise DataError(
+                        f"line {sentence.number}: its prefix has the token {token}, which no translation can "
+                        "have; write the prefix as text"
+                    )
 
-    def _search(self, batch: list[Sentence]) -> list[list[Hypothesis]]:
+    def _search(self, batch: list[Sentence], stepper: Stepper) -> list[list[Hypothesis]]:
         """Hypotheses of every sentence of a batch; a batch that does not fit into memory is halved."""
         try:
-            return self._search_batch(batch)
+            return self._search_batch(batch, stepper)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
@@ -162,65 +214,63 @@ class Searcher:
                     "memory of the device; split the line, or lower --beam-size"
                 ) from None
         half = len(batch) // 2
-        first = self._search(batch[:half])
-        return first + self._search(batch[half:])
+        first = self._search(batch[:half], stepper)
+        return first + self._search(batch[half:], stepper)
 
-    def _search_batch(self, batch: list[Sentence]) -> list[list[Hypothesis]]:
+    def _search_batch(self, batch: list[Sentence], stepper: Stepper) -> list[list[Hypothesis]]:
         decoding = self.decoding
-        src_ids = padded([sentence.src_ids for sentence in batch]).to(self.device)  # (B, S)
-        src_mask = padding_mask(src_ids, PAD_ID)
-        limits = [self._limit(len(sentence.src_ids) - 1) for sentence in batch]
+        if decoding.temperature:
+            return self._draw_batch(batch, stepper)
+        inputs = self._inputs(batch)
         if decoding.beam_size == 1:
-            best = greedy_search(
-                self._stepper,
-                src_ids,
-                src_mask,
-                length_penalty=decoding.length_penalty,
-                limits=limits,
-            )
-            return [[hypothesis] if math.isfinite(hypothesis.score) else [] for hypothesis in best]
+            return _finite(greedy_search(stepper, **inputs), 1)
         return beam_search(
-            self._stepper,
-            src_ids,
-            src_mask,
+            stepper,
+            **inputs,
             beam_size=decoding.beam_size,
             # Several hypotheses may spell the same text; the spare ones take the places of copies.
             num_finished=1 if decoding.nbest == 1 else decoding.beam_size,
-            length_penalty=decoding.length_penalty,
-            limits=limits,
         )
 
-    def _limit(self, num_src_tokens: int) -> int:
-        """Most tokens of a translation before eos, at least one."""
-        limit = int(self.decoding.max_len_a * num_src_tokens) + self.decoding.max_len_b
+    def _draw_batch(self, batch: list[Sentence], stepper: Stepper) -> list[list[Hypothesis]]:
+        """`nbest` samples of every sentence, `batch_size` of all of them at a time."""
+        decoding = self.decoding
+        sampling = Sampling(decoding.temperature, decoding.top_k, decoding.top_p, decoding.seed)
+        rows = [(sentence, number) for sentence in batch for number in range(decoding.nbest)]
+        drawn: list[Hypothesis] = []
+        for start in range(0, len(rows), decoding.batch_size):
+            part = rows[start : start + decoding.batch_size]
+            drawn += sample(
+                stepper,
+                **self._inputs([sentence for sentence, _ in part]),
+                sampling=sampling,
+                draws=[(sentence.number, number) for sentence, number in part],
+            )
+        return _finite(drawn, decoding.nbest)
+
+    def _inputs(self, batch: Sequence[Sentence]) -> _Inputs:
+        """What all searches are given of a batch."""
+        src_ids = padded([sentence.src_ids for sentence in batch]).to(self.device)  # (B, S)
+        prefixes = padded_prefixes([sentence.prefix for sentence in batch])
+        return {
+            "src_ids": src_ids,
+            "src_mask": padding_mask(src_ids, PAD_ID),
+            "length_penalty": self.decoding.length_penalty,
+            "limits": [self._limit(sentence) for sentence in batch],
+            "prefixes": None if prefixes is None else prefixes.to(self.device),
+        }
+
+    def _limit(self, sentence: Sentence) -> int:
+        """Most tokens of a translation before eos, its prefix and at least one more."""
+        limit = int(self.decoding.max_len_a * (len(sentence.src_ids) - 1)) + self.decoding.max_len_b
         if self.max_length is not None:
             limit = min(limit, self.max_length - 1)  # bos takes a position too
-        return max(limit, 1)
+        return max(limit, len(sentence.prefix) + 1)
 
 
-def _with_products(model: TrainableModel, dtype: torch.dtype) -> TrainableModel:
-    """The model itself, or its twin that multiplies in narrower numbers."""
-    if dtype == torch.float32 or not isinstance(model, nn.Module):
-        return model
-    return with_narrow_products(model, dtype, model.output_weight)
-
-
-def _rough_output(models: Sequence[TrainableModel], dtype: torch.dtype) -> HalfLinear | Int8Linear | None:
-    """The output matrix in narrower numbers; an ensemble has no logits that could be corrected by it."""
-    if dtype == torch.float32 or len(models) > 1:
-        return None
-    return narrow_linear(models[0].output_weight, None, dtype)
-
-
-@contextmanager
-def evaluating(models: Sequence[TrainableModel]) -> Iterator[None]:
-    """Dropout off, and afterwards as it was: the models may be in the middle of training."""
-    modules = [model for model in models if isinstance(model, nn.Module)]
-    modes = [module.training for module in modules]
-    try:
-        for module in modules:
-            module.eval()
-        yield
-    finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.train(mode)
+def _finite(hypotheses: Sequence[Hypothesis], size: int) -> list[list[Hypothesis]]:
+    """In lists of `size`, without those whose probabilities are not finite."""
+    return [
+        [one for one in hypotheses[start : start + size] if math.isfinite(one.score)]
+        for start in range(0, len(hypotheses), size)
+    ]

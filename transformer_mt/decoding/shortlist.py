@@ -43,6 +43,11 @@ class BatchVocabulary:
         """(B, K, U) -> (B, K, W), every sentence its own."""
         return logits.gather(2, self.columns.unsqueeze(1).expand(-1, logits.size(1), -1))
 
+    def columns_of(self, token_ids: Tensor) -> Tensor:
+        """(B, ...) ids that are in the shortlists -> their places there; -1 stays."""
+        rows = token_ids.reshape(len(token_ids), token_ids.numel() // len(token_ids))
+        return torch.searchsorted(self.ids, rows).view_as(token_ids).masked_fill(token_ids < 0, -1)
+
     def token_ids(self, columns: Tensor) -> Tensor:
         """(B, N) places in a shortlist -> ids."""
         return self.ids.gather(1, columns)
@@ -77,14 +82,19 @@ class Shortlist:
         self._best = best.masked_fill(best < 0, eos_id).to(device)  # (V_src, N)
         self._by_frequency = torch.from_numpy(table.by_frequency.copy()).long().to(device)  # (V,)
 
-    def choose(self, src_ids: Tensor) -> BatchVocabulary | None:
+    def choose(self, src_ids: Tensor, wanted: Tensor | None = None) -> BatchVocabulary | None:
         """The vocabulary of a batch (B, S), or None where it would be no shorter than all.
 
         A shortlist of W tokens holds eos, the most frequent ones, what the table has for every source token,
         the source tokens themselves if `shared`, and then the next most frequent ones until it is full.
+
+        Args:
+            src_ids: (B, S).
+            wanted: (B, P) ids that must be in it, none of them banned; -1 is none.
         """
         batch, length = src_ids.shape
-        width = -(-(FREQUENT + length * (self.size + 1)) // _MULTIPLE) * _MULTIPLE
+        extra = 0 if wanted is None else wanted.size(1)
+        width = -(-(FREQUENT + length * (self.size + 1) + extra) // _MULTIPLE) * _MULTIPLE
         if width > len(self._by_frequency) - len(self.banned):
             return None
         chosen = torch.zeros(batch, len(self._by_frequency), dtype=torch.bool, device=src_ids.device)
@@ -92,6 +102,8 @@ class Shortlist:
         chosen.scatter_(1, self._best[src_ids].flatten(1), True)
         if self.shared:
             chosen.scatter_(1, src_ids, True)
+        if wanted is not None:
+            chosen.scatter_(1, wanted.masked_fill(wanted < 0, self.eos_id), True)
         chosen[:, self.banned] = False
         chosen[:, self.eos_id] = True
         missing = width - chosen.sum(1, keepdim=True)  # (B, 1)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transformer_mt.decoding.candidates import Candidates, mean_log_probs, rescored, top_candidates
+from transformer_mt.decoding.repeats import ban_repeated_ngrams, penalise_repeats, repeat_factors
 from transformer_mt.decoding.shortlist import BatchVocabulary, Shortlist
 from transformer_mt.model.narrow_linear import HalfLinear, Int8Linear
 from transformer_mt.model.protocol import DecoderState, EncoderOutput, TrainableModel
@@ -24,6 +25,9 @@ MIN_ROWS = 16
 # Candidates beyond those asked for that the rough output matrix proposes: their order may still change.
 _MARGIN = 6
 _NEVER = float("-inf")
+
+Pick = Callable[[Tensor, Tensor, int], Candidates]
+"""Chooses as `top_candidates` does: log-probabilities, scores of the beams and a count -> candidates."""
 
 
 class Stepper:
@@ -38,6 +42,8 @@ class Stepper:
         banned: Sequence[int],
         invisible: Sequence[int] = (),
         min_length: int = 0,
+        no_repeat_ngram: int = 0,
+        repetition_penalty: float = 1.0,
         rough_output: HalfLinear | Int8Linear | None = None,
         shortlist: Shortlist | None = None,
     ) -> None:
@@ -50,6 +56,8 @@ class Stepper:
             banned: ids that are never generated; they keep their share of the probability.
             invisible: ids that leave no trace in text, such as a lone space.
             min_length: fewest visible tokens of a hypothesis, as long as its length limit has room for them.
+            no_repeat_ngram: n, of which no n-gram may come twice in a hypothesis; 0 is off.
+            repetition_penalty: factor of the log-probability of a token that a hypothesis has; 1 is off.
             rough_output: (..., D) -> (..., V), the output projection of the one model in narrower numbers. It
                 proposes candidates, whose logits are then computed exactly.
             shortlist: which tokens may come, and have all of the probability; None is all.
@@ -60,14 +68,24 @@ class Stepper:
         self.banned = list(banned)
         self.invisible = list(invisible)
         self.min_length = min_length
+        self.no_repeat_ngram = no_repeat_ngram
+        self.repetition_penalty = repetition_penalty
         self.rough_output = rough_output
         self.shortlist = shortlist
 
-    def start(self, src_ids: Tensor, src_mask: Tensor, beam_size: int) -> list[DecoderState]:
+    @property
+    def needs_history(self) -> bool:
+        """Whether what may come next depends on more than a beam's last token."""
+        return self.no_repeat_ngram > 0 or self.repetition_penalty != 1.0
+
+    def start(
+        self, src_ids: Tensor, src_mask: Tensor, beam_size: int, prefixes: Tensor | None = None
+    ) -> list[DecoderState]:
         """Encode; every sentence begins with one beam, since all would be alike.
 
         Args:
             src_ids: (B, S) ending in eos. src_mask: (B, 1, 1, S). beam_size: the most beams to come.
+            prefixes: (B, P) ids that must be in the shortlists; -1 is none.
 
         Returns:
             One state per model over `num_rows(B, 1)` sentences; those from B on repeat the last one. A
@@ -90,7 +108,7 @@ class Stepper:
                     beam_size,
                 )
             )
-        vocabulary = None if self.shortlist is None else self.shortlist.choose(src_ids)
+        vocabulary = None if self.shortlist is None else self.shortlist.choose(src_ids, prefixes)
         if vocabulary is not None:
             states.append(_Outputs(vocabulary.keep(decoded), self._cut_outputs(vocabulary.union)))
         return states
@@ -110,6 +128,9 @@ class Stepper:
         count: int,
         visible: Tensor,
         room: Tensor,
+        history: Tensor | None = None,
+        forced: Tensor | None = None,
+        pick: Pick = top_candidates,
     ) -> tuple[Candidates, list[DecoderState]]:
         """One decoder step and the `count` best continuations of every sentence.
 
@@ -120,6 +141,9 @@ class Stepper:
             count: W, cut to K * V.
             visible: as in `restrict`.
             room: as in `restrict`.
+            history: as in `restrict`; must be given if the stepper needs it.
+            forced: as in `restrict`.
+            pick: chooses the continuations; only without a rough output matrix may it be another.
 
         Returns:
             What may come next, and the states that follow.
@@ -132,12 +156,16 @@ class Stepper:
             hidden.append(hidden_after)  # (B, K, D)
         logits = self._logits(hidden, outputs)
         log_probs = mean_log_probs(logits)
-        self.restrict(log_probs, visible, room, vocabulary)
+        past = _columns(history, vocabulary) if self.needs_history else None
+        self.restrict(log_probs, visible, room, vocabulary, history=past, forced=_columns(forced, vocabulary))
         if self.rough_output is None:
-            return _named(top_candidates(log_probs, scores, count), vocabulary), following
+            return _named(pick(log_probs, scores, count), vocabulary), following
         proposed = top_candidates(log_probs, scores, count + _MARGIN)
         changes = self._exact_logits(hidden[0], _named(proposed, vocabulary)) - _picked(logits[0], proposed)
-        return _named(rescored(proposed, log_probs, scores, changes, count), vocabulary), following
+        penalty = self.repetition_penalty
+        factors = None if past is None or penalty == 1.0 else repeat_factors(proposed, past, penalty)
+        chosen = rescored(proposed, log_probs, scores, changes, count, factors=factors)
+        return _named(chosen, vocabulary), following
 
     def _logits(self, hidden: Sequence[Tensor], outputs: _Outputs | None) -> list[Tensor]:
         """(B, K, D) of every model -> (B, K, V), or (B, K, W) of the shortlists."""
@@ -156,18 +184,50 @@ class Stepper:
         return self.models[0].project(hidden.gather(1, beams), candidates.token_ids.unsqueeze(-1)).squeeze(-1)
 
     def restrict(
-        self, log_probs: Tensor, visible: Tensor, room: Tensor, vocabulary: BatchVocabulary | None = None
+        self,
+        log_probs: Tensor,
+        visible: Tensor,
+        room: Tensor,
+        vocabulary: BatchVocabulary | None = None,
+        *,
+        history: Tensor | None = None,
+        forced: Tensor | None = None,
     ) -> None:
-        """Rule out, in place, what may not come next.
+        """Rule out, in place, what may not come next; where nothing else is left, eos may.
 
         Args:
             log_probs: (B, K, V), or (B, K, W) of a vocabulary, which has eos first and nothing banned.
             visible: (B, K) visible tokens of every beam so far.
             room: (B,) tokens that may still come before eos; with 0 eos alone may come, whatever is missing.
             vocabulary: the shortlists, if any.
+            history: (B, K, T) tokens of every beam so far, as columns of `log_probs`.
+            forced: (B,) what alone may come, whatever forbids it, as columns; -1 where nothing is forced.
         """
-        full = room <= 0
         eos_column = self.eos_id if vocabulary is None else 0
+        if history is not None and self.repetition_penalty != 1.0:
+            penalise_repeats(log_probs, history, self.repetition_penalty)
+        if forced is not None:
+            held = (forced >= 0).nonzero().flatten()
+            columns = forced[held]
+            kept = log_probs[held, :, columns]  # (N, K)
+        if history is not None and self.no_repeat_ngram:
+            endings = log_probs[..., eos_column].clone()
+            ban_repeated_ngrams(log_probs, history, self.no_repeat_ngram, eos_column)
+            self._restrict_length(log_probs, visible, room, vocabulary)
+            stuck = log_probs.amax(-1) == _NEVER  # (B, K)
+            log_probs[..., eos_column] = torch.where(stuck, endings, log_probs[..., eos_column])
+        else:
+            self._restrict_length(log_probs, visible, room, vocabulary)
+        if forced is not None:
+            log_probs[held] = _NEVER
+            log_probs[held, :, columns] = kept
+
+    def _restrict_length(
+        self, log_probs: Tensor, visible: Tensor, room: Tensor, vocabulary: BatchVocabulary | None
+    ) -> None:
+        """Rule out what is banned, what is too short, and what is too long."""
+        eos_column = self.eos_id if vocabulary is None else 0
+        full = room <= 0
         eos = log_probs[full, :, eos_column]
         for token in self.banned if vocabulary is None else ():
             log_probs[..., token] = _NEVER
@@ -208,6 +268,11 @@ class _Outputs:
 
 def _linear(weight: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda states: F.linear(states, weight)
+
+
+def _columns(ids: Tensor | None, vocabulary: BatchVocabulary | None) -> Tensor | None:
+    """(B, ...) token ids -> where they stand among the log-probabilities."""
+    return ids if ids is None or vocabulary is None else vocabulary.columns_of(ids)
 
 
 def _named(candidates: Candidates, vocabulary: BatchVocabulary | None) -> Candidates:
