@@ -65,13 +65,17 @@ def test_more_beams_than_words(run: Path, translate: Translate) -> None:
     rows = translate(["abd eik"], *flags)
     loaded = load_run(run)
     src_ids = torch.tensor([[*loaded.tokenizers.src.encode("abd eik"), EOS_ID]])
-    mask = torch.ones(1, 1, 1, src_ids.size(1), dtype=torch.bool)
-    scores = {}
+    tokens = torch.arange(4, 340)
+    src_ids = src_ids.expand(len(tokens), -1)
+    inputs = torch.stack((torch.full_like(tokens, BOS_ID), tokens), 1)
     with torch.no_grad():
-        for token in range(4, 340):
-            hidden = loaded.model.hidden(src_ids, mask, torch.tensor([[BOS_ID, token]]))
-            log_probs = loaded.model.project(hidden)[0].log_softmax(-1)
-            scores[token] = float(log_probs[0, token] + log_probs[1, EOS_ID])
+        hidden = loaded.model.hidden(
+            src_ids, torch.ones_like(src_ids, dtype=torch.bool)[:, None, None], inputs
+        )
+        log_probs = loaded.model.project(hidden).log_softmax(-1)  # (N, 2, V)
+    rows_of = torch.arange(len(tokens))
+    totals = log_probs[rows_of, 0, tokens] + log_probs[:, 1, EOS_ID]
+    scores = dict(zip(tokens.tolist(), totals.tolist(), strict=True))
     texts = {token: loaded.tokenizers.tgt.decode([token]) for token in scores}
     best = max((token for token in scores if not is_blank(texts[token])), key=lambda token: scores[token])
     assert rows[0].split("\t")[-1] == texts[best]
