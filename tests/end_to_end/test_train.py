@@ -189,7 +189,7 @@ def test_finished_run_says_so_and_changes_nothing(copy_task, capsys):
     assert b"signatures" in described
     capsys.readouterr()
     assert main(["train", str(recipe)]) == 0
-    assert "already finished at step 20; raise training.max_steps" in capsys.readouterr().err
+    assert "already finished at step 20: training.max_steps is 20; raise it" in capsys.readouterr().err
     assert (folder / "manifest.json").stat().st_mtime_ns == stamp
     assert (recipe.parent / "run" / "run.json").read_bytes() == described
     assert main(["train", str(recipe), "training.max_steps=22"]) == 0
@@ -405,7 +405,7 @@ def test_patience_ends_training(copy_task, capsys):
     assert ckpt.saved_steps(run_dir) == [5, 10]
     again = ["train", str(recipe), "training.max_steps=200", "training.validate_every=5"]
     assert main(again) == 0
-    assert "already finished at step 10; raise training.patience" in capsys.readouterr().err
+    assert "already finished at step 10: training.patience is 1; raise it" in capsys.readouterr().err
 
 
 def test_print_config_reads_back(copy_task, capsys, tmp_path):

@@ -109,7 +109,7 @@ def _limit_threads() -> str:
 
 
 def compiler_fault(device: torch.device) -> str | None:
-    """Why `torch.compile` cannot work here, such as a C++ compiler or Triton that is missing; None if it can."""
+    """Why `torch.compile` cannot work here, as without a C++ compiler or Triton; None if it can."""
     try:
         torch.compile(torch.neg)(torch.zeros(8, device=device))
     except Exception as error:

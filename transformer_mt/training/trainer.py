@@ -179,8 +179,10 @@ class Trainer:
         progress = self.progress
         write_json(self.run_dir / "latest.json", {"step": progress.step})
         if progress.best_step:
-            best = {"step": progress.best_step, "metric": self.config.metric, "value": progress.best_value}
-            write_json(self.run_dir / "best.json", best)
+            metric = self.config.metric
+            better = "higher" if metric in _HIGHER_IS_BETTER else "lower"
+            best = {"step": progress.best_step, "metric": metric, "value": progress.best_value}
+            write_json(self.run_dir / "best.json", {**best, "better": better})
 
     def _update(self, stream: MicroBatches, logbook: Logbook) -> None:
         progress, config = self.progress, self.config
@@ -248,6 +250,7 @@ class Trainer:
                 "step": progress.step,
                 **record,
                 "best": progress.best_value or 0.0,
+                "best_step": progress.best_step,
                 "epoch": progress.epoch,
                 "target_tokens": progress.tokens,
                 "seconds": progress.seconds,
