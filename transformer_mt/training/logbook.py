@@ -24,6 +24,7 @@ from transformer_mt.training.validation import perplexity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch.utils.tensorboard import SummaryWriter
 
 _log = logging.getLogger("transformer_mt")
 
@@ -77,15 +78,13 @@ class Logbook:
 
     def __init__(self, run_dir: Path, first_step: int, max_steps: int) -> None:
         """first_step: steps already done, 0 in a new run; later records are removed from the files."""
-        from torch.utils.tensorboard import SummaryWriter
-
         self._metrics = run_dir / "metrics.jsonl"
         self._samples = run_dir / "samples"
         _cut(self._metrics, first_step)
         self._stream = open(self._metrics, "a", encoding="utf-8")  # noqa: SIM115 (closed in close)
         self._excepthook = threading.excepthook
         threading.excepthook = self._report_thread
-        self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first_step + 1)
+        self._board = _open_board(run_dir / "tensorboard", first_step)
         self._file = logging.FileHandler(run_dir / "train.log", encoding="utf-8")
         self._file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         _log.addHandler(self._file)
@@ -100,7 +99,8 @@ class Logbook:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.close()
-        self._board.close()
+        if self._board:
+            self._board.close()
         threading.excepthook = self._excepthook
         self._stream.close()
         _log.removeHandler(self._file)
@@ -138,11 +138,13 @@ class Logbook:
         lines = ["source\treference\ttranslation", *("\t".join(_cell(text) for text in row) for row in rows)]
         (self._samples / f"step_{step:08d}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         text = "\n\n".join(f"**{_cell(s)}**  \n{_cell(r)}  \n*{_cell(t)}*" for s, r, t in rows[:8])
-        self._board.add_text("samples", text, step)
+        if self._board:
+            self._board.add_text("samples", text, step)
 
     def picture(self, name: str, figure: Figure, step: int) -> None:
         """A matplotlib figure for TensorBoard."""
-        self._board.add_figure(name, figure, step)
+        if self._board:
+            self._board.add_figure(name, figure, step)
 
     def say(self, message: str, *, on_terminal: bool = True) -> None:
         """A line for train.log, and for people: above the bar on a terminal, plainly on a pipe."""
@@ -163,8 +165,18 @@ class Logbook:
         self._stream.write(json.dumps({"kind": kind, "time": round(time.time(), 3), **record}) + "\n")
         self._stream.flush()
         for key, value in record.items():
-            if key != "step":
+            if self._board and key != "step":
                 self._board.add_scalar(f"{kind}/{key}", value, int(record["step"]))
+
+
+def _open_board(folder: Path, first_step: int) -> SummaryWriter | None:
+    """The writer of curves and pictures; a broken installation costs those, not the training."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        _log.warning("no TensorBoard files are written (%s); install it with: pip install tensorboard", error)
+        return None
+    return SummaryWriter(str(folder), purge_step=first_step + 1)
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 import threading
 
 import pytest
@@ -115,3 +116,16 @@ def test_a_full_disk_is_not_shown_by_a_thread_as_well(tmp_path, monkeypatch):
         pass
     threading.excepthook(threading.ExceptHookArgs((OSError, OSError(), None, None)))
     assert seen == [ValueError, OSError]
+
+
+def test_without_tensorboard_training_goes_on(tmp_path, caplog, monkeypatch):
+    """B200: a broken installation costs the curves and one warning, not the run."""
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with Logbook(tmp_path, 0, 20) as logbook:
+        logbook.training(Totals().record(5, update(), 0))
+        logbook.samples(5, [("a", "b", "c")])
+        logbook.picture("attention/0", None, 5)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1 and "install it with: pip install tensorboard" in warnings[0]
+    assert (tmp_path / "metrics.jsonl").read_bytes().count(b"\n") == 1
+    assert not (tmp_path / "tensorboard").exists()
