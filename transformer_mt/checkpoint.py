@@ -181,10 +181,9 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         CheckpointError: as `verify`.
     """
     verify(folder)
-    weights = safetensors.torch.load_file(folder / MODEL)
-    state = safetensors.torch.load_file(folder / STATE)
+    weights, state = _read_tensors(folder / MODEL), _read_tensors(folder / STATE)
     scalars = _read_scalars(folder)
-    return Checkpoint(folder, int(scalars["step"]), weights, state, scalars)
+    return Checkpoint(folder, scalars["step"], weights, state, scalars)
 
 
 def newest_valid(run_dir: Path) -> Checkpoint | None:
@@ -258,6 +257,8 @@ def read_json(path: Path) -> dict[str, Any] | None:
 def average(run_dir: Path, steps: Sequence[int]) -> Path:
     """Write `checkpoints/averaged`, the mean of the weights of the given steps, summed in fp64.
 
+    What is not floating-point has no mean, and is that of the last step.
+
     Raises:
         CheckpointError: a step is missing or damaged, or the weights do not belong together.
     """
@@ -270,7 +271,10 @@ def average(run_dir: Path, steps: Sequence[int]) -> Path:
         for name, weight in last.weights.items():
             total[name] = total[name] + weight.double() if name in total else weight.double()
     assert last is not None
-    mean = {name: (weight / len(steps)).to(last.weights[name].dtype) for name, weight in total.items()}
+    mean = {
+        name: (total[name] / len(steps)).to(weight.dtype) if weight.is_floating_point() else weight
+        for name, weight in last.weights.items()
+    }
     return save_checkpoint(
         run_dir,
         AVERAGED,
@@ -362,14 +366,14 @@ def load_run(run: str | Path, which: str | int = "best", device: torch.device | 
     scalars = _read_scalars(folder)
     recipe = read_recipe(folder)
     tokenizers = load_tokenizers(folder)
+    model = build_model(recipe.model, tokenizers.src.vocab_size, tokenizers.tgt.vocab_size)
+    load_weights(model, _read_tensors(folder / MODEL), folder)
     if scalars.get("tokenizers") != [tokenizers.src.fingerprint, tokenizers.tgt.fingerprint]:
         raise CheckpointError(
             f"{folder}: tokenizer and weights do not belong together; "
             "restore the tokenizer it was trained with"
         )
-    model = build_model(recipe.model, tokenizers.src.vocab_size, tokenizers.tgt.vocab_size)
-    load_weights(model, safetensors.torch.load_file(folder / MODEL), folder)
-    return LoadedRun(recipe, model.to(device).eval(), tokenizers, int(scalars["step"]), folder)
+    return LoadedRun(recipe, model.to(device).eval(), tokenizers, scalars["step"], folder)
 
 
 def read_recipe(folder: Path) -> Recipe:
@@ -392,7 +396,22 @@ def _read_recipe(path: Path, place: Path, content: bytes) -> Recipe:
 
 
 def _read_scalars(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / SCALARS).read_text(encoding="utf-8")))
+    try:
+        scalars = dict(json.loads((folder / SCALARS).read_text(encoding="utf-8")))
+        return {**scalars, "step": int(scalars["step"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{folder / SCALARS}: is not the state of a run ({error!r}); restore it from a copy"
+        ) from None
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(
+            f"{path}: is not a safetensors file ({error}); restore it from a copy, nothing else is read"
+        ) from None
 
 
 def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

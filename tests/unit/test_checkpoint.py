@@ -1,12 +1,15 @@
 """Checkpoints are whole or absent, verified before use, rotated by number, and hold no pickle."""
 
 import json
+import os
 import shutil
+import sys
 
 import pytest
 import torch
 
 from transformer_mt import checkpoint as ckpt
+from transformer_mt.cli.main import main
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.model.build import build_model
@@ -302,3 +305,83 @@ def test_a_damaged_recipe_with_a_fitting_manifest_is_named(save, tmp_path):
     ckpt._write_manifest(folder)
     with pytest.raises(CheckpointError, match="its recipe cannot be used"):
         ckpt.load_run(tmp_path)
+
+
+def _killed_while_saving(write, lines):
+    """Save in a child that is gone after so many lines of checkpoint.py; its exit code: 9, or 0 if done."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    left = lines
+
+    def trace(frame, event, argument):
+        nonlocal left
+        if frame.f_code.co_filename != ckpt.__file__:
+            return None
+        if event == "line" and (left := left - 1) < 0:
+            os._exit(9)
+        return trace
+
+    sys.settrace(trace)
+    write(2)
+    os._exit(0)
+
+
+def test_a_kill_at_any_line_leaves_whole_checkpoints(save, tmp_path):
+    """B107: what has the right name is complete, the one before is there, and the next saving cleans up."""
+    save(1)
+    lines, code = 1, 9
+    while code:
+        shutil.rmtree(ckpt.folder_of(tmp_path, 2), ignore_errors=True)
+        code = _killed_while_saving(save, lines)
+        assert code in (0, 9)
+        steps = ckpt.saved_steps(tmp_path)
+        assert steps in ([1], [1, 2])
+        assert [ckpt.read_checkpoint(ckpt.folder_of(tmp_path, step)).step for step in steps] == steps
+        lines += 3
+    assert lines > 50
+    assert ckpt.saved_steps(tmp_path) == [1, 2]
+    assert _killed_while_saving(save, lines // 2) == 9
+    ckpt.rotate(tmp_path, 5, [])
+    names = sorted(entry.name for entry in (tmp_path / "checkpoints").iterdir())
+    assert names == ["step_00000001", "step_00000002"]
+
+
+def test_halves_integers_and_flags_have_their_mean(save, tmp_path, recipe, tokenizers):
+    """B118: fp16 weights are not summed in fp16; counts and flags are the last ones; one alone is itself."""
+    parts = [
+        {"w": torch.tensor([40000.0, 0.1]).half(), "n": torch.tensor([3]), "on": torch.tensor([True, False])},
+        {
+            "w": torch.tensor([40000.0, 0.3]).half(),
+            "n": torch.tensor([5]),
+            "on": torch.tensor([False, False]),
+        },
+    ]
+    for step, weights in enumerate(parts, start=1):
+        ckpt.save_checkpoint(
+            tmp_path, step, weights=weights, state={}, scalars={}, recipe=recipe, tokenizers=tokenizers
+        )
+    found = ckpt.read_checkpoint(ckpt.average(tmp_path, [1, 2])).weights
+    assert {name: weight.dtype for name, weight in found.items()} == {
+        "w": torch.float16,
+        "n": torch.int64,
+        "on": torch.bool,
+    }
+    assert torch.equal(found["w"], torch.tensor([40000.0, 0.2]).half())
+    assert (found["n"].tolist(), found["on"].tolist()) == ([5], [False, False])
+    for steps in ([1], [2, 2]):
+        found = ckpt.read_checkpoint(ckpt.average(tmp_path, steps)).weights
+        assert all(torch.equal(found[name], weight) for name, weight in parts[steps[0] - 1].items())
+
+
+def test_the_newest_by_number_are_averaged_and_kept(save, tmp_path):
+    """B112: of 8, 9, 10 and 100 the newest are 10 and 100, also where names would be sorted otherwise."""
+    for steps in ([8, 9, 10, 100], [99_999_998, 99_999_999, 100_000_000]):
+        for step in reversed(steps):
+            save(step)
+        assert main(["average", str(tmp_path), "--last", "2"]) == 0
+        averaged = ckpt.read_checkpoint(tmp_path / "checkpoints" / "averaged")
+        assert averaged.scalars["averaged_steps"] == steps[-2:]
+        assert ckpt.newest_valid(tmp_path).step == ckpt.load_run(tmp_path, "latest").step == steps[-1]
+        ckpt.rotate(tmp_path, 2, [])
+        assert ckpt.saved_steps(tmp_path) == steps[-2:]
