@@ -12,15 +12,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-_WITHOUT_SPACES = (
+WITHOUT_SPACES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
+"""The letters of scripts that are written without spaces, as they stand in a character class."""
 _KOREAN = "\uac00-\ud7a3"
 # As wide as the characters of such scripts: a sentence may end at one, with no space after it.
 _WIDE_MARKS = "\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
-_COUNTED = re.compile(f"[{_WITHOUT_SPACES}{_KOREAN}]")
-_ALONE = re.compile(f"[{_WITHOUT_SPACES}{_WIDE_MARKS}]")
+_COUNTED = re.compile(f"[{WITHOUT_SPACES}{_KOREAN}]")
+_ALONE = re.compile(f"[{WITHOUT_SPACES}{_WIDE_MARKS}]")
 _UNIT = re.compile(rf"{_ALONE.pattern}|(?:(?!{_ALONE.pattern})\S)+")
 # So many lines tell what script a text is in.
 _ENOUGH_LINES = 1000
