@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -13,14 +14,54 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.end_to_end.conftest import WORDS
 from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
 from transformer_mt.data.origin import origins
 from transformer_mt.data.prepare import prepare
+from transformer_mt.decoding.translator import Translator
 from transformer_mt.recipe import load_recipe
+from transformer_mt.text.tokenizer import Tokenizer
 from transformer_mt.training import step as step_module
 
 MakeTask = Callable[..., Path]
+
+
+def _of_length(tokenizer: Tokenizer, number: int, how_many: int) -> list[str]:
+    """Lines of exactly so many tokens, eos not counted."""
+    texts = (" ".join(words) for size in (2, 3, 4, 5) for words in itertools.product(WORDS, repeat=size))
+    fit = (text for text in texts if len(tokenizer.encode(text)) == number)
+    return list(itertools.islice(fit, how_many))
+
+
+def test_one_length_is_meant_everywhere(copy_task: MakeTask, capsys: pytest.CaptureFixture[str]) -> None:
+    """B056, B057: with max_length 10 and as many learned positions a side of 9 tokens and eos is prepared,
+    trained on and validated, one token more is dropped and counted; and a validation pair that is too long
+    is named, with its length, before anything is trained."""
+    recipe = copy_task({"d_ff: 128": "d_ff: 128\n  positions: learned\n  max_positions: 10"})
+    first = prepare(load_recipe(recipe, ["model.positions=rotary"]), lambda message: None)
+    words = ["data.max_length=10", f"tokenizer.from={first.folder}", "training.max_steps=1"]
+    tokenizer = first.tokenizers.src
+    short, fits, too_long = (_of_length(tokenizer, number, 3) for number in (6, 9, 10))
+
+    def write(name: str, lines: list[str]) -> None:
+        for side in ("xx", "yy"):
+            (recipe.parent / f"{name}.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    write("train", [*short, *fits[:2], too_long[0]])
+    write("valid", [fits[2]])
+    assert main(["train", str(recipe), *words]) == 0
+    data = prepare(load_recipe(recipe, words), lambda message: None)
+    assert not data.is_new
+    assert data.train.src_lengths.tolist() == [7, 7, 7, 10, 10]
+    assert data.report["train"]["dropped"]["longer than max_length"]["count"] == 1
+    translator = Translator.load(recipe.parent / "run", device="cpu", max_len_a=0.0, max_len_b=9)
+    assert translator.translate([fits[2]])[0].num_src_tokens == 9
+    write("valid", [fits[2], too_long[1]])
+    capsys.readouterr()
+    assert main(["train", str(recipe), *words, f"run_dir={recipe.parent}/second"]) == 3
+    assert "validation pair 2: has a side of 11 tokens" in capsys.readouterr().err
+    assert not (recipe.parent / "second" / "checkpoints").exists()
 
 
 def _infinite_where(monkeypatch: pytest.MonkeyPatch, poisoned: Callable[[Tensor], bool]) -> None:

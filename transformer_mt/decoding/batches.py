@@ -26,9 +26,16 @@ def padded_length(ids: Sequence[int]) -> int:
     return -(-len(ids) // _LENGTH_STEP) * _LENGTH_STEP
 
 
-def padded(sequences: Sequence[Sequence[int]]) -> Tensor:
-    """B sequences of one padded length -> (B, S) ids on the CPU, pad behind them."""
-    rows = torch.full((len(sequences), padded_length(sequences[0])), PAD_ID, dtype=torch.long)
+def padded(sequences: Sequence[Sequence[int]], longest: int | None = None) -> Tensor:
+    """B sequences of one padded length -> (B, S) ids on the CPU, pad behind them.
+
+    Args:
+        sequences: none is longer than `longest`.
+        longest: positions that a model has; padding takes no more either.
+    """
+    width = padded_length(sequences[0])
+    width = width if longest is None else min(width, longest)
+    rows = torch.full((len(sequences), width), PAD_ID, dtype=torch.long)
     for row, ids in enumerate(sequences):
         rows[row, : len(ids)] = torch.tensor(ids)
     return rows

@@ -250,7 +250,7 @@ class Searcher:
 
     def _inputs(self, batch: Sequence[Sentence]) -> _Inputs:
         """What all searches are given of a batch."""
-        src_ids = padded([sentence.src_ids for sentence in batch]).to(self.device)  # (B, S)
+        src_ids = padded([sentence.src_ids for sentence in batch], self.max_length).to(self.device)  # (B, S)
         prefixes = padded_prefixes([sentence.prefix for sentence in batch])
         return {
             "src_ids": src_ids,
