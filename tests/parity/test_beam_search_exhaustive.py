@@ -18,9 +18,9 @@ Scored = tuple[float, list[int]]
 VOCAB = 7  # three words besides the special ids
 
 
-def _stepper(*rules: Rule, min_length: int = 1) -> Stepper:
+def _stepper(*rules: Rule, min_length: int = 1, **options: Any) -> Stepper:
     models = [TableModel(rule) for rule in rules]
-    return Stepper(models, bos_id=BOS, eos_id=EOS, banned=BANNED, min_length=min_length)
+    return Stepper(models, bos_id=BOS, eos_id=EOS, banned=BANNED, min_length=min_length, **options)
 
 
 def _enumerate(rule: Rule, source: int, limit: int, min_length: int, alpha: float) -> list[Scored]:
@@ -64,10 +64,67 @@ def test_a_beam_with_room_for_all_finds_the_n_best_of_all(alpha: float, min_leng
             _check(found, _enumerate(rule, source, limit, floor, alpha)[:5])
 
 
+def _enumerate_with_rules(
+    rule: Rule, source: int, limit: int, *, size: int, penalty: float, prefix: tuple[int, ...]
+) -> list[Scored]:
+    """All hypotheses that begin with the prefix and then complete no n-gram for the second time; a token
+    counts `penalty` times where it came before. Alpha is 1, and at least one word is said."""
+    found = []
+    for length in range(max(1, len(prefix)), limit + 1):
+        for words in itertools.product(range(4, VOCAB), repeat=length):
+            ngrams = [words[max(place - size, 0) : place] for place in range(1, length + 1)] if size else []
+            repeats = any(
+                len(ngram) == size and ngram in ngrams[size - 1 : place]
+                for place, ngram in enumerate(ngrams)
+                if place >= len(prefix)
+            )
+            if words[: len(prefix)] != prefix or repeats:
+                continue
+            total = 0.0
+            for place, token in enumerate((*words, EOS)):
+                value = float(rule(source, words[:place]).double().log_softmax(-1)[token])
+                total += value * (penalty if token in words[:place] else 1.0)
+            found.append((total / (length + 1), list(words)))
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+@pytest.mark.parametrize("penalty", [1.0, 1.5])
+@pytest.mark.parametrize("prefix", [(), (4,), (5, 5, 5)])
+def test_repeats_and_prefixes_by_enumeration(size: int, penalty: float, prefix: tuple[int, ...]) -> None:
+    """B059, B073: with room for all, the n-best of all that are allowed, with their scores; a neighbour has
+    another prefix or none, and a prefix may itself hold what could not come after it."""
+    limits = [4, 4, 3]
+    prefixes = [prefix, (), (6,)]
+    src_ids, mask = sources([4, 5, 6])
+    rule = random_rule(8, VOCAB)
+    asked: dict[str, Any] = {"size": size, "penalty": penalty}
+    results = beam_search(
+        _stepper(rule, no_repeat_ngram=size, repetition_penalty=penalty),
+        src_ids,
+        mask,
+        beam_size=3**4,
+        num_finished=5,
+        length_penalty=1.0,
+        limits=limits,
+        prefixes=torch.tensor([[*one, *[-1] * (3 - len(one))] for one in prefixes]),
+    )
+    for source, limit, own, found in zip([4, 5, 6], limits, prefixes, results, strict=True):
+        _check(found, _enumerate_with_rules(rule, source, limit, **asked, prefix=own)[:5])
+
+
+GREEDY_OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"no_repeat_ngram": 1},
+    {"no_repeat_ngram": 2, "repetition_penalty": 1.3},
+]
+
+
+@pytest.mark.parametrize("options", GREEDY_OPTIONS)
 @pytest.mark.parametrize("vocab_size", [VOCAB, 300])
-def test_beam_size_1_is_greedy(vocab_size: int) -> None:
-    """Two searches that share only the stepper; 23 sentences of different lengths leave the batch at
-    different steps. 300 ids take the narrowed choice of candidates."""
+def test_beam_size_1_is_greedy(vocab_size: int, options: dict[str, Any]) -> None:
+    """Two searches that share only the stepper; 23 sentences of different lengths, every third with a prefix,
+    leave the batch at different steps. 300 ids take the narrowed choice of candidates."""
     first_ids = list(range(4, 27))
     limits = [index % 9 + 1 for index in range(len(first_ids))]
     src_ids, mask = sources(first_ids)
@@ -80,8 +137,13 @@ def test_beam_size_1_is_greedy(vocab_size: int) -> None:
             logits[EOS] += len(history)
             return logits
 
-        stepper = _stepper(rule)
-        settings: dict[str, Any] = {"length_penalty": 0.7, "limits": limits}
+        stepper = _stepper(rule, **options)
+        prefixes = [[5] if limit > 1 and limit % 3 == 0 else [-1] for limit in limits]
+        settings: dict[str, Any] = {
+            "length_penalty": 0.7,
+            "limits": limits,
+            "prefixes": torch.tensor(prefixes),
+        }
         beam = beam_search(stepper, src_ids, mask, beam_size=1, num_finished=1, **settings)
         greedy = greedy_search(stepper, src_ids, mask, **settings)
         assert [hypotheses[0].token_ids for hypotheses in beam] == [item.token_ids for item in greedy]

@@ -46,7 +46,8 @@ class BatchVocabulary:
     def columns_of(self, token_ids: Tensor) -> Tensor:
         """(B, ...) ids that are in the shortlists -> their places there; -1 stays."""
         rows = token_ids.reshape(len(token_ids), token_ids.numel() // len(token_ids))
-        return torch.searchsorted(self.ids, rows).view_as(token_ids).masked_fill(token_ids < 0, -1)
+        columns = torch.searchsorted(self.ids, rows.contiguous()).view_as(token_ids)
+        return columns.masked_fill(token_ids < 0, -1)
 
     def token_ids(self, columns: Tensor) -> Tensor:
         """(B, N) places in a shortlist -> ids."""

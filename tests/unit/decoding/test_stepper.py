@@ -66,10 +66,12 @@ def test_a_full_hypothesis_can_only_end() -> None:
     assert torch.isfinite(log_probs[1, 0]).nonzero().flatten().tolist() == [4, 5, 6, 7, 8]
 
 
+@pytest.mark.parametrize("penalty", [1.0, 1.3])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8])
-def test_a_rough_output_matrix_only_proposes(dtype: torch.dtype) -> None:
+def test_a_rough_output_matrix_only_proposes(dtype: torch.dtype, penalty: float) -> None:
     """In narrow numbers the output matrix rounds log-probabilities by hundredths; the totals are those of the
-    exact matrix all the same, in order, up to what the unlikely tokens of a beam lack in its normaliser."""
+    exact matrix all the same, in order, up to what the unlikely tokens of a beam lack in its normaliser. Also
+    with a price on the likeliest tokens."""
     torch.manual_seed(3)
     matrix = torch.randn(700, 24)
     hidden = torch.randn(2, 20, 3, 24)  # (steps, B, K, D), peaked like a trained model's
@@ -85,11 +87,17 @@ def test_a_rough_output_matrix_only_proposes(dtype: torch.dtype) -> None:
 
     scores = torch.randn(20, 3)
     inputs = torch.zeros(20, 3, dtype=torch.long)
+    history = output_logits(hidden[0], matrix).topk(3).indices[..., 1:]  # (B, K, 2)
     results = []
     narrow = narrow_linear(matrix, None, dtype)
     for rough in (None, narrow):
         stepper = Stepper(
-            [Linear(random_rule(1, 9))], bos_id=BOS, eos_id=EOS, banned=BANNED, rough_output=rough
+            [Linear(random_rule(1, 9))],
+            bos_id=BOS,
+            eos_id=EOS,
+            banned=BANNED,
+            rough_output=rough,
+            repetition_penalty=penalty,
         )
         found, _ = stepper.step(
             inputs,
@@ -98,6 +106,7 @@ def test_a_rough_output_matrix_only_proposes(dtype: torch.dtype) -> None:
             count=6,
             visible=inputs,
             room=inputs[:, 0] + 9,
+            history=history,
         )
         results.append(found)
     exact, corrected = results
