@@ -96,8 +96,7 @@ def with_typos(text: str, generator: random.Random) -> str:
     signs = list(text)
     slips = ("drop", "swap") if counts_characters([text]) else ("drop", "swap", "double", "key")
     most = min(_MOST_TYPOS, len(places) // _LETTERS_PER_TYPO + 1, len(places))
-    # From the right, so that the places further left stay where they are.
-    for place in sorted(generator.sample(places, generator.randint(min(1, most), most)), reverse=True):
+    for place in generator.sample(places, generator.randint(min(1, most), most)):
         _mistype(signs, place, generator.choice(slips), generator)
     return "".join(signs)
 
@@ -109,7 +108,7 @@ def _letters(text: str) -> list[int]:
     """
     bare = [
         sign.isalpha() and not unicodedata.category(after).startswith("M")
-        for sign, after in zip(text, text[1:] + " ", strict=True)
+        for sign, after in zip(text, f"{text} "[1:], strict=True)
     ]
     return [place for place in range(len(text) - 1) if bare[place] and bare[place + 1]]
 

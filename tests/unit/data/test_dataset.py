@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transformer_mt.data.dataset import ParallelDataset
+from transformer_mt.data.dataset import ParallelDataset, SourceNoise
 from transformer_mt.data.prepared_files import EXAMPLES, SplitWriter
+from transformer_mt.text.noise import NoiseRates
 from transformer_mt.text.tokenizer import EOS_ID, Tokenizer, Tokenizers, train_tokenizer
 
 TEXT = [(f"hallo welt nummer {n} " * (n % 3 + 1), f"hello world number {n}") for n in range(25)]
@@ -96,3 +97,50 @@ def test_no_sampling_is_the_plain_segmentation(dataset: ParallelDataset) -> None
     """Rate 0 draws nothing."""
     src, _ = dataset.drawn_ids(2, rate=0.0, seed=1, epoch=1, max_length=500, noise=None)
     assert np.array_equal(src, dataset.ids(2)[0])
+
+
+RATES = NoiseRates(upper=0.3, title=0.2, typos=0.3, no_final_punctuation=0.3)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_noise_acts_on_the_source_alone(dataset: ParallelDataset, tokenizer: Tokenizer, rate: float) -> None:
+    """B062, B147: by (seed, epoch, example), with and without subword sampling; the target stays."""
+    noise = SourceNoise(RATES, max_length=500)
+
+    def draw(index: int, epoch: int) -> str:
+        src, tgt = dataset.drawn_ids(index, rate=rate, seed=1, epoch=epoch, max_length=500, noise=noise)
+        assert src[-1] == tgt[-1] == EOS_ID
+        assert tokenizer.decode(tgt) == TEXT[index][1]
+        return tokenizer.decode(src)
+
+    first = [draw(index, 1) for index in range(25)]
+    assert [draw(index, 1) for index in reversed(range(25))] == first[::-1]
+    shouted = sum(text == pair[0].upper() for text, pair in zip(first, TEXT, strict=True))
+    unchanged = sum(text == pair[0] for text, pair in zip(first, TEXT, strict=True))
+    assert 2 <= shouted <= 15
+    assert 2 <= unchanged <= 20
+    assert [draw(index, 2) for index in range(25)] != first
+
+
+def test_batches_are_made_for_the_noised_lengths(dataset: ParallelDataset) -> None:
+    """B147's neighbour: a budget for plain sources would be passed, or would let no shouted source in."""
+    noise = SourceNoise(RATES, max_length=500)
+    for epoch in (1, 2):
+        lengths = dataset.noised_lengths(noise, seed=3, epoch=epoch)
+        for index in range(25):
+            src, _ = dataset.drawn_ids(index, rate=0.0, seed=3, epoch=epoch, max_length=1, noise=noise)
+            assert len(src) == lengths[index]
+        assert lengths.sum() > dataset.src_lengths.sum()
+
+
+def test_a_noised_source_over_the_limit_stays_as_written(dataset: ParallelDataset) -> None:
+    """Learned positions end somewhere; in ids and lengths alike, and before subword sampling."""
+    plain = dataset.ids(2)[0]
+    whole = NoiseRates(upper=1.0)
+    shouted = dataset.noised_lengths(SourceNoise(whole, max_length=500), seed=1, epoch=1)[2]
+    assert shouted > len(plain)
+    for limit, expected in ((int(shouted), int(shouted)), (int(shouted) - 1, len(plain))):
+        noise = SourceNoise(whole, max_length=limit)
+        assert dataset.noised_lengths(noise, seed=1, epoch=1)[2] == expected
+        src, _ = dataset.drawn_ids(2, rate=0.0, seed=1, epoch=1, max_length=500, noise=noise)
+        assert len(src) == expected

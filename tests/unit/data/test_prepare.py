@@ -221,6 +221,28 @@ def test_subword_sampling_keeps_the_text(make_recipe: Make) -> None:
     assert prepared.tokenizers.src.decode(prepared.train.ids(5)[0]) == prepared.train.text(5)[0]
 
 
+def test_noise_shapes_the_prepared_data_through_the_vocabulary_alone(make_recipe: Make) -> None:
+    """B062, B153: capitals get pieces; rates of 0 and a vocabulary made before leave the data as they are."""
+    noisy = {"noise": {"upper": 0.3}}
+    clean, noised = _prepare(make_recipe()), _prepare(make_recipe(noisy))
+    shouted = " ".join(text for text, _ in noised.valid_pairs()).upper()
+    pieces = [len(one.tokenizers.src.encode(shouted)) for one in (clean, noised)]
+    assert pieces[1] < 0.95 * pieces[0]
+    assert noised.train.has_text
+    assert _prepare(make_recipe(noisy)).tokenizers.src.fingerprint == noised.tokenizers.src.fingerprint
+    prints = [
+        data_fingerprint(recipe.data, recipe.tokenizer)
+        for rates in ({"upper": 0.0}, {"upper": 0.3}, {"upper": 0.4}, {"typos": 0.3})
+        for recipe in (make_recipe({"noise": rates}),)
+    ]
+    assert prints[:2] == [clean.fingerprint, noised.fingerprint]
+    assert len(set(prints)) == 4
+    given = {"from": str(clean.folder)}
+    fixed = [make_recipe({"noise": {"upper": share}}, given) for share in (0.1, 0.2)]
+    assert len({data_fingerprint(one.data, one.tokenizer) for one in fixed}) == 1
+    assert _prepare(fixed[0]).train.has_text
+
+
 def test_an_interruption_leaves_nothing(make_recipe: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither half-made data that pass as done nor temporary files."""
     recipe = make_recipe()

@@ -1,11 +1,14 @@
 """The stream of micro-batches is a pure function of seed and position."""
 
+from contextlib import closing
 from itertools import chain
 
 import numpy as np
 import pytest
 import torch
 
+from transformer_mt.data.dataset import SourceNoise
+from transformer_mt.text.noise import NoiseRates
 from transformer_mt.training.stream import MicroBatches
 
 
@@ -18,14 +21,27 @@ class Numbers:
     def ids(self, index):
         return [index + 4] * self.src_lengths[index], [3] * self.tgt_lengths[index]
 
+    def noised_lengths(self, noise, *, seed, epoch):
+        return np.where(np.arange(40) % (epoch + 2) == 0, 3 * self.src_lengths, self.src_lengths)
+
     def drawn_ids(self, index, *, rate, seed, epoch, max_length, noise):
         self.asked = max_length
-        return [epoch + 4] * self.src_lengths[index], [3] * self.tgt_lengths[index]
+        lengths = self.src_lengths if noise is None else self.noised_lengths(noise, seed=seed, epoch=epoch)
+        return [epoch + 4] * lengths[index], [3] * self.tgt_lengths[index]
 
 
-def stream(epoch=1, position=0, sampling=0.0, seed=3):
+NOISE = SourceNoise(NoiseRates(upper=0.3), max_length=50)
+
+
+def stream(epoch=1, position=0, sampling=0.0, seed=3, noise=None):
     return MicroBatches(
-        Numbers(), max_tokens=24, seed=seed, sampling=sampling, epoch=epoch, position=position
+        Numbers(),
+        max_tokens=24,
+        seed=seed,
+        sampling=sampling,
+        noise=noise,
+        epoch=epoch,
+        position=position,
     )
 
 
@@ -43,15 +59,28 @@ def test_every_example_once_per_epoch_and_another_order_in_the_next():
     assert (batches.epoch, batches.position) == (2, count)
 
 
+@pytest.mark.parametrize("noise", [None, NOISE])
 @pytest.mark.parametrize("used", [0, 1, 5, 13])
-def test_a_new_stream_at_the_position_goes_on(used):
-    """Pins lost or repeated examples after a resume (B100), across the end of an epoch too."""
-    whole = stream()
-    expected = seen(whole.take(30))
-    first = stream()
+def test_a_new_stream_at_the_position_goes_on(used, noise):
+    """Pins lost or repeated examples after a resume (B100), across the end of an epoch too; with noise the
+    batches of each epoch are others."""
+    whole = stream(noise=noise)
+    expected = whole.take(30)
+    first = stream(noise=noise)
     first.take(used)
-    again = stream(first.epoch, first.position)
-    assert seen(again.take(30 - used)) == expected[used:]
+    again = stream(first.epoch, first.position, noise=noise).take(30 - used)
+    assert seen(again) == seen(expected[used:])
+    assert all(torch.equal(a.src_ids, b.src_ids) for a, b in zip(again, expected[used:], strict=True))
+
+
+def test_noised_batches_stay_within_the_budget():
+    """Pins batches made for the plain lengths: in upper case a source is longer."""
+    for epoch in (1, 2):
+        batches = stream(epoch, noise=NOISE)
+        taken = batches.take(len(batches.order()))
+        assert max(batch.src_ids.numel() for batch in taken) <= 24
+        assert sum(int(batch.src_mask.sum()) for batch in taken) == batches.src_lengths().sum()
+        assert sorted(chain.from_iterable(seen(taken))) == list(range(40))
 
 
 def test_seed_changes_the_order():
@@ -65,16 +94,18 @@ def test_sampling_stays_within_the_budget_of_the_batch():
     assert set(batch.src_ids.flatten().tolist()) <= {0, 5}
 
 
-def test_batches_built_ahead_are_the_same():
-    """Pins an order that workers change, and a position that counts what is built but not yet used."""
-    plain, ahead = stream(sampling=0.1), stream(sampling=0.1)
-    ahead._workers = 2
-    count = len(plain.order()) + 3  # into the next epoch, whose segmentation is another
-    for expected, found in zip(plain.take(count), ahead.take(count), strict=True):
-        assert found.indices.tolist() == expected.indices.tolist()
-        assert torch.equal(found.src_ids, expected.src_ids)
-        assert torch.equal(found.labels, expected.labels)
-    assert (ahead.epoch, ahead.position) == (plain.epoch, plain.position) == (2, 3)
-    ahead.close()
-    assert seen(ahead.take(4)) == seen(plain.take(4))
-    ahead.close()
+@pytest.mark.parametrize("noise", [None, NOISE])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_batches_built_ahead_are_the_same(workers, noise):
+    """Pins an order that workers change (B147), and a position that counts what is built but not yet used."""
+    plain = stream(sampling=0.1, noise=noise)
+    with closing(stream(sampling=0.1, noise=noise)) as ahead:
+        ahead._workers = workers
+        count = len(plain.order()) + 3  # into the next epoch, whose draws are others
+        for expected, found in zip(plain.take(count), ahead.take(count), strict=True):
+            assert found.indices.tolist() == expected.indices.tolist()
+            assert torch.equal(found.src_ids, expected.src_ids)
+            assert torch.equal(found.labels, expected.labels)
+        assert (ahead.epoch, ahead.position) == (plain.epoch, plain.position) == (2, 3)
+        ahead.close()
+        assert seen(ahead.take(4)) == seen(plain.take(4))
