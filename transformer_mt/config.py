@@ -278,7 +278,7 @@ class TrainingConfig(_Section):
     max_tokens: Count = 4096
     """Rows times padded length of the larger side, per micro-batch and process."""
     update_freq: Count = 1
-    """Micro-batches per update, normalised once by the tokens of all of them."""
+    """Micro-batches per update, normalised once by the tokens of all; an update may span two epochs."""
     optimizer: Literal["adamw", "adam"] = "adamw"
     """Update rule: Adam with decoupled weight decay, or plain."""
     learning_rate: Annotated[float, Field(gt=0.0)] = 1e-3

@@ -77,14 +77,25 @@ def test_masked_keys_get_weight_zero_and_empty_rows_stay_finite(dtype: torch.dty
     torch.testing.assert_close(weights.float().sum(-1), torch.ones(B, H, T), rtol=0, atol=1e-2)
 
 
-def test_dropout_acts_on_the_weights() -> None:
-    """Pins attention dropout that is read nowhere, or that is left on in evaluation."""
+@pytest.mark.parametrize("length", [7, 200])
+@pytest.mark.parametrize("window", [None, 3])
+def test_dropout_acts_on_the_weights(length: int, window: int | None) -> None:
+    """B129: attention dropout that is read nowhere, or left on in evaluation; plain, fused, blocks."""
     torch.manual_seed(1)
-    module = MultiHeadAttention(12, 3, dropout=0.5)
-    states = torch.randn(2, 7, 12)
-    assert not torch.equal(module(states), module(states))
-    module.eval()
-    assert torch.equal(module(states), module(states))
+    module = MultiHeadAttention(12, 3, dropout=0.5, window=window)
+    memory_of = MultiHeadAttention(12, 3, dropout=0.5, cross=True)
+    states = torch.randn(2, length, 12)
+
+    def twice() -> list[bool]:
+        memory = memory_of.project_memory(states)
+        pairs = [(module(states), module(states))]
+        pairs.append(tuple(memory_of.attend_memory(states, memory, None) for _ in range(2)))
+        return [torch.equal(one, other) for one, other in pairs]
+
+    assert twice() == [False, False]
+    for part in (module, memory_of):
+        part.eval()
+    assert twice() == [True, True]
 
 
 def test_the_choice_never_follows_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

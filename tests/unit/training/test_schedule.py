@@ -1,6 +1,7 @@
 """Schedules against hand-made tables."""
 
 import pytest
+from pydantic import ValidationError
 
 from transformer_mt.config import TrainingConfig
 from transformer_mt.training.schedule import learning_rate
@@ -29,11 +30,20 @@ def test_table(schedule):
 
 
 @pytest.mark.parametrize("schedule", TABLES)
-def test_no_warmup_is_finite_and_positive(schedule):
+@pytest.mark.parametrize("warmup", [0, 1])
+def test_no_warmup_is_finite_and_positive(schedule, warmup):
     """Pins the division by warmup_steps = 0 (B095)."""
-    config = TrainingConfig(schedule=schedule, warmup_steps=0, max_steps=10, learning_rate=0.5)
+    config = TrainingConfig(schedule=schedule, warmup_steps=warmup, max_steps=11, learning_rate=0.5)
     assert learning_rate(1, config) == pytest.approx(0.5, rel=0.05)
-    assert all(0.0 <= learning_rate(step, config) <= 0.5 for step in range(1, 40))
+    assert all(0.0 < learning_rate(step, config) <= 0.5 for step in range(1, 11))
+    assert all(0.0 <= learning_rate(step, config) <= 0.5 for step in range(11, 40))
+
+
+@pytest.mark.parametrize("warmup", [-1, 1.5, "2", True])
+def test_a_warmup_that_is_no_number_of_steps_is_refused(warmup):
+    """B095: below zero, in part, or not a number."""
+    with pytest.raises(ValidationError, match="warmup_steps"):
+        TrainingConfig(warmup_steps=warmup)
 
 
 def test_raised_max_steps_raises_the_rate_again():

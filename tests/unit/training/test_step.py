@@ -70,6 +70,22 @@ def test_accumulation_equals_one_large_batch(size, architecture):
     torch.testing.assert_close(weights(split.loss_module), weights(whole.loss_module), rtol=1e-6, atol=1e-6)
 
 
+def test_a_window_of_uneven_micro_batches_is_the_mean_over_its_tokens():
+    """B088, B089: 2, 2, 2 and 20 target tokens as one batch, as four, and as a window of two and two."""
+    settings = {"eps": 1.0, "learning_rate": 1.0, "clip_norm": 0.0}
+    pairs = [([5, 6, 7, 3], [*range(4, 4 + length - 1), 3]) for length in (2, 2, 2, 20)]
+    moved = []
+    for sizes in ((4,), (1, 1, 1, 1), (3, 1)):
+        ends = list(itertools.accumulate(sizes))
+        one = updater(**settings)
+        before = weights(one.loss_module)
+        parts = [make_batch(pairs[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+        assert one.run(1, parts).num_tokens == 26
+        moved.append(weights(one.loss_module) - before)
+    for other in moved[1:]:
+        torch.testing.assert_close(other, moved[0], rtol=1e-6, atol=1e-6)
+
+
 def test_reported_sums_are_those_of_the_sentences():
     """The nll of an update is the sum of the nll of its sentences alone."""
     whole = updater(label_smoothing=0.3)

@@ -11,7 +11,8 @@ from transformer_mt.config import ModelConfig
 from transformer_mt.data.batch import make_batch
 from transformer_mt.model.build import build_model
 from transformer_mt.text.tokenizer import EOS_ID
-from transformer_mt.training.step import LossModule
+from transformer_mt.training.logbook import Totals
+from transformer_mt.training.step import LossModule, Update
 from transformer_mt.training.validation import perplexity, reference_loss, validation_loss
 
 V = 23
@@ -48,9 +49,55 @@ def test_mode_is_given_back(module, training):
     assert all(part.training is training for part in module.modules())
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_one_long_sentence_weighs_as_its_tokens(module, size):
+    """B094: target lengths 1, 1, 1 and 50, in batches of any size."""
+    pairs = [([5, 6, 3], [3])] * 3 + [([7, 3], [*([8, 9] * 24), 10, 3])]
+    parts = [make_batch(pairs[start : start + size]) for start in range(0, 4, size)]
+    found = validation_loss(module, parts, 1, "fp32", torch.device("cpu"))
+    with torch.no_grad():
+        alone = [float(module.eval()(make_batch([pair]))[1]) for pair in pairs]
+    assert found.nll == pytest.approx(sum(alone) / 53, rel=1e-5)
+
+
+class Knowing(torch.nn.Module):
+    """Gives the next token of a target that counts up by one a logit far above all others."""
+
+    def __init__(self, vocab_size, certainty):
+        super().__init__()
+        self.output_weight = torch.nn.Parameter(certainty * torch.eye(vocab_size))
+
+    def hidden(self, src_ids, src_mask, decoder_input_ids):
+        return torch.nn.functional.one_hot(decoder_input_ids + 1, len(self.output_weight)).float()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_perplexity_is_that_of_the_plain_nll(smoothing):
+    """B091: near 1 for a model that knows, whatever the smoothing; loss and nll have names of their own; an
+    nll that overflows is infinite, not an error."""
+    batches = [make_batch([([5, 3], [3, 4, 5, 6, 7])]), make_batch([([5, 3], [3, 4])])]
+    knowing = LossModule(Knowing(1000, 60.0), smoothing)
+    found = validation_loss(knowing, batches, 7, "fp32", torch.device("cpu"))
+    assert found.ppl == pytest.approx(1.0, abs=1e-4)
+    with torch.no_grad():
+        loss, nll, tokens = knowing(batches[0])
+    totals = Totals(float(loss), float(nll), tokens)
+    update = Update(0.0, 0.0, 0, 0, 0, 0.0, 0.0, True)
+    record = totals.record(1, update, 0)
+    assert record["ppl"] == pytest.approx(1.0, abs=1e-4)
+    assert record["nll"] == pytest.approx(0.0, abs=1e-4)
+    assert (record["loss"] > 1.0) == (smoothing > 0.0)
+    wrong = validation_loss(
+        LossModule(Knowing(1000, -800.0), smoothing), batches, 7, "fp32", torch.device("cpu")
+    )
+    assert wrong.nll > 700.0 and wrong.ppl == math.inf
+    assert Totals(nll_sum=800.0, finite_tokens=1).record(1, update, 0)["ppl"] == math.inf
+
+
 def test_perplexity_of_a_huge_loss_is_infinite_not_an_error():
+    """B091: math.exp itself raises."""
     assert perplexity(0.0) == 1.0
-    assert perplexity(1e4) == math.inf
+    assert perplexity(800.0) == perplexity(1e4) == math.inf
 
 
 @pytest.mark.parametrize("limit", [None, 256])
