@@ -111,21 +111,6 @@ def test_batches_built_ahead_are_the_same(workers, noise):
         assert seen(ahead.take(4)) == seen(plain.take(4))
 
 
-def test_batches_built_ahead_are_the_same():
-    """Pins an order that workers change, and a position that counts what is built but not yet used."""
-    plain, ahead = stream(sampling=0.1), stream(sampling=0.1)
-    ahead._workers = 2
-    count = len(plain.order()) + 3  # into the next epoch, whose segmentation is another
-    for expected, found in zip(plain.take(count), ahead.take(count), strict=True):
-        assert found.indices.tolist() == expected.indices.tolist()
-        assert torch.equal(found.src_ids, expected.src_ids)
-        assert torch.equal(found.labels, expected.labels)
-    assert (ahead.epoch, ahead.position) == (plain.epoch, plain.position) == (2, 3)
-    ahead.close()
-    assert seen(ahead.take(4)) == seen(plain.take(4))
-    ahead.close()
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_update_goes_on_into_the_next_epoch(workers):
     """B089: no micro-batch at the end of an epoch is dropped or alone in its update: with 4 of them in each,
