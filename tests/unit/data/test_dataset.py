@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ from transformer_mt.data.dataset import ParallelDataset, SourceNoise
 from transformer_mt.data.prepared_files import EXAMPLES, SplitWriter
 from transformer_mt.text.noise import NoiseRates
 from transformer_mt.text.tokenizer import EOS_ID, Tokenizer, Tokenizers, train_tokenizer
+from transformer_mt.training.stream import MicroBatches
 
 TEXT = [(f"hallo welt nummer {n} " * (n % 3 + 1), f"hello world number {n}") for n in range(25)]
 
@@ -144,3 +148,34 @@ def test_a_noised_source_over_the_limit_stays_as_written(dataset: ParallelDatase
         assert dataset.noised_lengths(noise, seed=1, epoch=1)[2] == expected
         src, _ = dataset.drawn_ids(2, rate=0.0, seed=1, epoch=1, max_length=500, noise=noise)
         assert len(src) == expected
+
+
+def _own_bytes(process: int) -> int:
+    """Memory that a process shares with no other: what it has copied, or made itself."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Dirty", "Swap:")))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_workers_copy_no_examples(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """B143: over two epochs the memory of processes that build batches grows by less than a tenth of the data
+    set, as counting references to lists of Python would not."""
+    count, length = 20_000, 250
+    ids = pa.array(np.full(count * length, 300, dtype=np.int32))
+    offsets = pa.array(np.arange(0, count * length + 1, length, dtype=np.int32))
+    sides = [pa.ListArray.from_arrays(offsets, ids)] * 2
+    with SplitWriter(tmp_path, "train", with_text=False) as writer:
+        writer.write(pa.record_batch([*sides, *[pa.array([""] * count)] * 2], schema=EXAMPLES))
+    size = (tmp_path / "train.arrow").stat().st_size
+    dataset = ParallelDataset(tmp_path, "train", Tokenizers(tokenizer, tokenizer))
+    batches = MicroBatches(dataset, max_tokens=16_000, seed=1, sampling=0.0, epoch=1, position=0, workers=2)
+    with closing(batches):
+        batches.take(40)
+        workers = [child.pid or 0 for child in multiprocessing.active_children()]
+        assert len(workers) == 2
+        before = [_own_bytes(process) for process in workers]
+        for _ in range(2 * len(batches.order())):
+            batches.take(1)
+        grown = [_own_bytes(process) - old for process, old in zip(workers, before, strict=True)]
+    assert size > 30_000_000
+    assert max(grown) < size / 10
