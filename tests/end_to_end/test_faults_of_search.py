@@ -5,6 +5,7 @@ The models have random weights, of both architectures: whatever they say, these 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,3 +140,29 @@ def test_odd_input_ends_by_its_limit(run: Path, beam: int) -> None:
     for item in translator.translate(lines):
         assert len(item.ids) <= int(1.5 * item.num_src_tokens) + 3
         assert item.at_limit == (len(item.ids) == int(1.5 * item.num_src_tokens) + 3)
+
+
+def test_what_does_not_fit_into_the_memory_costs_itself_alone(
+    run: Path, translate: Translate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B055: more than 4 lines at a time find no room, and one line not even by itself: 17 lines of one batch
+    come out, that one blank and named, all others as with room, and the command ends with code 0."""
+    lines = [f"{word} u" for word in "abcdefghijklmnop"]
+    lines.insert(6, "kein Platz " * 12)
+    flags = ("--batch-size", 17, "--beam-size", 2, "--workers", 1, "--no-retry")
+    expected = translate(lines, *flags)
+    for model in (Transformer, AttentionalLstm):
+
+        def tight(
+            self: object, src_ids: Tensor, src_mask: Tensor, encode: Callable[..., object] = model.encode
+        ) -> object:
+            if src_ids.unique(dim=0).size(0) > 4 or src_ids.size(1) > 32:
+                raise torch.OutOfMemoryError("no room")
+            return encode(self, src_ids, src_mask)
+
+        monkeypatch.setattr(model, "encode", tight)
+    found = translate(lines, *flags)
+    assert found == [*expected[:6], "", *expected[7:]]
+    assert expected[6] != ""
+    (said,) = [record.getMessage() for record in caplog.records if "do not fit" in record.getMessage()]
+    assert re.search(r"warning: line 7: its \d+ tokens do not fit .* its translation is left empty", said)

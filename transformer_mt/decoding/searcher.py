@@ -6,6 +6,7 @@ batches never so small that matrix products round differently. Knows no text.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.runtime.device import autocast_dtype, is_out_of_memory, pick_precision
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
+_log = logging.getLogger("transformer_mt")
 # Any character can be spelled in bytes: unk is never needed.
 BANNED_IDS = (PAD_ID, UNK_ID, BOS_ID)
 # No n-gram of this size comes twice in a loop-safe search.
@@ -64,6 +66,10 @@ class _Inputs(TypedDict):
     length_penalty: float
     limits: list[int]
     prefixes: Tensor | None
+
+
+_NO_ROOM = Hypothesis([], 0.0, True)
+"""Stands for the translation of a sentence that does not fit into the memory by itself."""
 
 
 class Searcher:
@@ -129,8 +135,8 @@ class Searcher:
             loop_safe: search with no_repeat_ngram 3, or with what is set where that is less.
 
         Raises:
-            DataError: a sentence that is too long for learned positions or for the memory, or a prefix that
-                no translation can have.
+            DataError: a sentence that is too long for learned positions, a prefix that no translation can
+                have, or no sentence that fits into the memory; one of several is left without translation.
             CheckpointError: a model without finite probabilities.
         """
         self._check(sentences)
@@ -152,6 +158,11 @@ class Searcher:
             raise CheckpointError(
                 f"the model gives no finite probabilities in {self.decoding.precision}; use another "
                 "checkpoint, or precision fp32"
+            )
+        if not loop_safe:  # for the second search of a line it has been said
+            _tell_of_no_room(
+                [one for one, found in zip(sentences, results, strict=True) if found == [_NO_ROOM]],
+                len(sentences),
             )
         return results
 
@@ -209,10 +220,7 @@ class Searcher:
             if not is_out_of_memory(error):
                 raise
             if len(batch) == 1:
-                raise DataError(
-                    f"line {batch[0].number}: its {len(batch[0].src_ids)} tokens do not fit into the "
-                    "memory of the device; split the line, or lower --beam-size"
-                ) from None
+                return [[_NO_ROOM]]
         half = len(batch) // 2
         first = self._search(batch[:half], stepper)
         return first + self._search(batch[half:], stepper)
@@ -266,6 +274,20 @@ class Searcher:
         if self.max_length is not None:
             limit = min(limit, self.max_length - 1)  # bos takes a position too
         return max(limit, len(sentence.prefix) + 1)
+
+
+def _tell_of_no_room(sentences: Sequence[Sentence], number: int) -> None:
+    """One line that is too long costs its own translation; where none fits, something else is wrong.
+
+    Args:
+        sentences: those that do not fit into the memory.
+        number: how many there were in all.
+    """
+    for one in sentences:
+        problem = f"line {one.number}: its {len(one.src_ids)} tokens do not fit into the memory of the device"
+        if len(sentences) == number:
+            raise DataError(f"{problem}; split the line, or lower --beam-size")
+        _log.warning("transformer-mt: warning: %s; its translation is left empty", problem)
 
 
 def _finite(hypotheses: Sequence[Hypothesis], size: int) -> list[list[Hypothesis]]:

@@ -131,7 +131,7 @@ def test_long_lines_are_translated_whole_with_sinusoidal_positions(loaded: Loade
 def test_a_batch_that_does_not_fit_into_memory_is_halved(
     loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B055: every line comes out as if there had been room; a line that does not fit alone is named."""
+    """B055: every line comes out as if there had been room; if none fits even alone the first is named."""
     lines = made_up_lines(16, seed=2)
     expected = [item.text for item in _translator(loaded).translate(lines)]
     encode = loaded.model.encode
