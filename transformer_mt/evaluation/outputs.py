@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer_mt.text.lines import is_blank, trimmed
+from transformer_mt.text.oddities import repeats
 from transformer_mt.text.words import counts_characters, units
 
-# How often something stands in a row before it counts as repeated.
-_TIMES, _TIMES_SINGLE = 3, 4
 _FACTOR, _ALLOWANCE = 2, 10
 
 
@@ -50,28 +49,6 @@ def count_outputs(
         repeated=sum(repeats(row[0]) and not any(map(repeats, row[1:])) for row in cut),
         overlong=sum(len(row[0]) > _FACTOR * max(map(len, row[1:])) + _ALLOWANCE for row in cut),
     )
-
-
-def repeats(sequence: Sequence[str]) -> bool:
-    """Whether one unit stands four times in a row, or a longer sequence of units three times."""
-    length = len(sequence)
-    for period in range(1, length // _TIMES + 1):
-        needed = period * (_TIMES - 1) if period > 1 else _TIMES_SINGLE - 1
-        # So many equal neighbours in a row hold a multiple of the period: long lines take no time squared.
-        for place in range(period, length, period):
-            if sequence[place] == sequence[place - period] and _stands(sequence, place, period, needed):
-                return True
-    return False
-
-
-def _stands(sequence: Sequence[str], place: int, period: int, needed: int) -> bool:
-    """Whether `needed` places in a row, this one among them, equal those a period before."""
-    start, end = place, place + 1
-    while end < len(sequence) and end - start < needed and sequence[end] == sequence[end - period]:
-        end += 1
-    while start > period and end - start < needed and sequence[start - 1] == sequence[start - 1 - period]:
-        start -= 1
-    return end - start >= needed
 
 
 def _copied(rows: Sequence[tuple[str, ...]], sources: Sequence[str]) -> int:

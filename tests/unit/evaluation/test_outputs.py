@@ -2,40 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-import re
-
-import pytest
-
-from transformer_mt.evaluation.outputs import OutputCounts, count_outputs, repeats
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("very very very good", False),
-        ("very very very very good", True),
-        ("we go we go we go", True),
-        ("we go we go now we go", False),
-        ("x a b c a b c a b c y", True),
-        ("", False),
-        ("a a a", False),
-    ],
-)
-def test_what_counts_as_repeated(text: str, expected: bool) -> None:
-    """Pins four of one word, three of a longer sequence, anywhere in the line."""
-    assert repeats(text.split()) is expected
-
-
-def test_repetitions_are_found_wherever_they_begin_and_in_no_time() -> None:
-    """Pins the places of all short texts of two letters against a pattern, and 50,000 words in a line."""
-    pattern = re.compile(r"(.)\1{3}|(..+)\2\2")
-    for length in range(13):
-        for letters in itertools.product("ab", repeat=length):
-            assert repeats(letters) is bool(pattern.search("".join(letters)))
-    draw = random.Random(1)
-    assert not repeats([str(draw.random()) for _ in range(50_000)])
+from transformer_mt.evaluation.outputs import OutputCounts, count_outputs
 
 
 def test_characters_repeat_where_there_are_no_spaces() -> None:

@@ -1,0 +1,72 @@
+"""The promised rates of the watch over translations, on real text, and the table that prints them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tools.oddities.__main__ import false_alarms, found, learned, main
+from tools.oddities.corpora import CORPORA, Corpus
+from tools.oddities.planting import PLANTED, copied, cut, looped, nearly_copied
+from transformer_mt.text.words import counts_characters
+
+DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+# Translations of an encyclopedia are so free that an early end shows in nothing but the length.
+FREE = ("kftt",)
+
+
+def _corpus(corpus: Corpus) -> Corpus:
+    if not (DATA / corpus.folder).is_dir():
+        pytest.skip(f"{corpus.folder}: no such folder of test data")
+    return corpus
+
+
+@pytest.mark.parametrize("corpus", CORPORA, ids=lambda corpus: corpus.name)
+def test_planted_faults_are_found_and_good_translations_left_alone(corpus: Corpus) -> None:
+    """B059, B061: 95% of 200 loops, copies and cuts; at most 0.3% of the references of the test sets."""
+    watch, pairs = learned(_corpus(corpus), DATA), corpus.test_pairs(DATA)
+    assert false_alarms(watch, pairs)["any"] <= 0.003 * len(pairs)
+    if corpus.folder in FREE:
+        assert found(watch, pairs[:200], looped) >= 0.95
+        return
+    drawn = random.Random(2).sample(pairs, 201)
+    kinds = ("loop", "copy", "cut below 60%")
+    rates = [found(watch, drawn[place::3], PLANTED[kind]) for place, kind in enumerate(kinds)]
+    assert sum(rates) / 3 >= 0.95
+    assert min(rates) >= 0.9
+
+
+def test_planting_does_what_it_says() -> None:
+    """In words, and in characters where there are no spaces."""
+    draw = random.Random(1)
+    source, target = "eins zwei drei vier fünf", "one two three four five six seven eight nine ten"
+    assert cut(0.3)(source, target, draw) == "one two three"
+    assert cut(0.01)(source, "我们走了", draw) == "我"
+    assert copied(source, target, draw) == source
+    near = nearly_copied(source, target, draw).split()
+    assert len(set(near) & set(source.split())) == 4
+    for text in (target, "我们走在很长的街上"):
+        loop = looped(source, text, draw)
+        assert len(loop) > len(text) / 10
+        assert not counts_characters([text]) or " " not in loop
+
+
+def test_the_table_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On made-up corpora under the names of the real ones; without them it is one line and exit code 3."""
+    draw = random.Random(1)
+    for corpus in CORPORA:
+        folder = tmp_path / corpus.folder
+        folder.mkdir(exist_ok=True)
+        for name in ("train", *corpus.tests):
+            lines = ["".join(draw.choices("abcde fgh", k=draw.randint(20, 60))) + "." for _ in range(40)]
+            for lang in (corpus.src, corpus.tgt):
+                (folder / f"{name}.{lang}").write_text("".join(f"{line}\n" for line in lines))
+    assert main([str(tmp_path)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    names = [corpus.name for corpus in CORPORA]
+    assert [line[:22].strip() for line in printed if line[:22].strip() in names] == names * 2
+    with pytest.raises(SystemExit, match="3"):
+        main([str(tmp_path / "nowhere")])
+    assert "no such file" in capsys.readouterr().err
