@@ -220,16 +220,23 @@ def _recipe_and_data(run_dir: Path) -> Iterator[Finding]:
 
             yield _checked("data", f"{split} {source}", there)
     yield _checked("data", "prepared", lambda: _prepared(run_dir, recipe))
+    yield from _tokenizers(_prepared_folder(run_dir, recipe)[0])
+
+
+def _prepared_folder(run_dir: Path, recipe: Recipe) -> tuple[Path, str]:
+    """Where the prepared data of the run are, or would be, and their fingerprint."""
+    from transformer_mt.checkpoint import read_json
+    from transformer_mt.data.prepare import prepared_folder
+
+    fingerprint = str((read_json(run_dir / "run.json") or {}).get("data_fingerprint", ""))
+    return prepared_folder(recipe.model_copy(update={"run_dir": str(run_dir)}), fingerprint), fingerprint
 
 
 def _prepared(run_dir: Path, recipe: Recipe) -> str:
     """Where the prepared data of the run are, or that there are none: then they are made when needed."""
-    from transformer_mt.checkpoint import read_json
-    from transformer_mt.data.prepare import prepared_folder
     from transformer_mt.data.prepared_files import damaged_file, read_manifest
 
-    fingerprint = str((read_json(run_dir / "run.json") or {}).get("data_fingerprint", ""))
-    folder = prepared_folder(recipe.model_copy(update={"run_dir": str(run_dir)}), fingerprint)
+    folder, fingerprint = _prepared_folder(run_dir, recipe)
     if not fingerprint or not folder.is_dir():
         return "not there, `train` makes them from the text"
     manifest = read_manifest(folder)
@@ -241,6 +248,21 @@ def _prepared(run_dir: Path, recipe: Recipe) -> str:
     return (
         _short(folder) if damaged is None else f"{folder / damaged}: is damaged, `train` makes the data again"
     )
+
+
+def _tokenizers(folder: Path) -> Iterator[Finding]:
+    """What is known of the tokenizers of prepared data; nothing where those are missing, damaged or older."""
+    from transformer_mt.data.tokenizer_report import tokenizer_rows
+
+    try:
+        plain = json.loads((folder / "report.json").read_text(encoding="utf-8"))["tokenizer"]
+    except (OSError, ValueError, KeyError):
+        return
+    told: dict[str, list[str]] = {}
+    for title, count, what in tokenizer_rows(plain):
+        told.setdefault(title or next(reversed(told)), []).append(f"{count} {what}")
+    for title, facts in told.items():
+        yield Finding("data", title, "; ".join(facts))
 
 
 def _short(path: Path) -> str:

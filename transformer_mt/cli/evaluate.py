@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 def _score_files(args: argparse.Namespace) -> int:
     from transformer_mt.evaluation.scores import score
     from transformer_mt.text.lines import read_lines
+    from transformer_mt.text.presplit import count_presplit, presplit_note
 
     if args.run_dir or args.test:
         raise ConfigError("evaluate: give either a run, or --hyp, --ref and --lang, not both")
@@ -65,6 +66,9 @@ def _score_files(args: argparse.Namespace) -> int:
     refuse_overwriting("--json", args.json, [args.hyp, *args.ref])
     hypotheses = list(read_lines(args.hyp))
     references = [list(read_lines(path)) for path in args.ref]
+    for path, lines in zip((args.hyp, *args.ref), (hypotheses, *references), strict=True):
+        if note := presplit_note(count_presplit(lines), len(lines), f"lines of {path}"):
+            print(f"transformer-mt: warning: {note}", file=sys.stderr)
     scores = score(hypotheses, references, EvaluationConfig().metrics, args.lang)
     _print_table(args.hyp, len(hypotheses), scores)
     if args.json:

@@ -6,8 +6,10 @@ Counts; translates and prints nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from transformer_mt.text.presplit import count_presplit, presplit_note
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translation
@@ -25,12 +27,17 @@ class Summary:
         """Spent on translating alone: not on loading, nor on waiting for lines."""
         self.flags: Counter[str] = Counter()
         self.retried = 0
+        self._presplit = 0
         self._flagged: list[int] = []
         self._split: list[int] = []
         self._cut: list[int] = []
 
+    def look_at(self, sources: Iterable[str]) -> None:
+        """Take in the lines of a buffer."""
+        self._presplit += count_presplit(sources)
+
     def add(self, first: int, translations: Sequence[Translation], seconds: float) -> None:
-        """Take in a buffer.
+        """Take in the translations of a buffer.
 
         Args:
             first: number of its first line, from 1.
@@ -60,6 +67,8 @@ class Summary:
             f"{self.lines} lines ({self.blank} blank), {self.src_tokens} source and {self.tgt_tokens} target "
             f"tokens, {self.seconds:.1f} s{speed}"
         ]
+        if note := presplit_note(self._presplit, self.lines, "lines"):
+            told.append(f"warning: {note}")
         if self._cut:
             told.append(
                 f"note: {len(self._cut)} of {self.lines} translations were cut off at their longest length, "

@@ -180,7 +180,9 @@ def _translated(
         if not lines:
             continue
         first, start = output.found + summary.lines + 1, time.perf_counter()
-        translations = translator.translate([line.text for line in lines], first_line=first)
+        texts = [line.text for line in lines]
+        translations = translator.translate(texts, first_line=first)
+        summary.look_at(texts)
         summary.add(first, translations, time.perf_counter() - start)
         written = style.lines(first, lines, translations)
         output.write(

@@ -25,6 +25,7 @@ import pyarrow as pa
 from transformer_mt.config import DataConfig, TokenizerConfig
 from transformer_mt.data.prepared_files import EXAMPLES, SplitWriter, flat_ids
 from transformer_mt.data.report import SplitReport, as_report
+from transformer_mt.data.tokenizer_report import TokenizerCheck, TokenizerReport
 from transformer_mt.errors import ConfigError, DataError
 from transformer_mt.runtime.cores import usable_cores
 from transformer_mt.text.corpus import place, read_pairs
@@ -69,13 +70,13 @@ def build(data: DataConfig, tokenizer: TokenizerConfig, folder: Path) -> None:
     tokenizers.save(folder)
     _write_valid(valid, tokenizers, folder, valid_report)
     with_text = keeps_training_text(data, tokenizer)
-    train_report = _write_train(data, raw, codes, tokenizers, folder, with_text=with_text)
+    train_report, trust = _write_train(data, raw, codes, tokenizers, folder, with_text=with_text)
     _refuse_nothing_left(codes, sources)
     raw.unlink()
     train_report.dropped, train_report.noted = findings(codes, sources.place), notes.findings
     sizes = (tokenizers.src.vocab_size, tokenizers.tgt.vocab_size)
     text = json.dumps(
-        as_report(train_report, valid_report, test_reports, sizes), ensure_ascii=False, indent=1
+        as_report(train_report, valid_report, test_reports, sizes, trust), ensure_ascii=False, indent=1
     )
     (folder / "report.json").write_text(text + "\n", encoding="utf-8")
 
@@ -256,9 +257,11 @@ def _write_valid(
 
 def _write_train(
     data: DataConfig, raw: Path, codes: Codes, tokenizers: Tokenizers, folder: Path, *, with_text: bool
-) -> SplitReport:
+) -> tuple[SplitReport, tuple[TokenizerReport, TokenizerReport]]:
     """Encode what is kept, drop what is too long or out of proportion (into `codes`), write the rest."""
     report = SplitReport(read=len(codes), kept=0)
+    expected = int((codes == KEPT).sum())
+    src, tgt = (TokenizerCheck(tokenizer, expected) for tokenizer in tokenizers)
     with SplitWriter(folder, "train", with_text=with_text) as writer:
         for indices, examples in _examples(_kept_chunks(raw, codes), tokenizers):
             codes[indices] = check_lengths(
@@ -270,8 +273,10 @@ def _write_train(
             kept = examples.filter(pa.array(codes[indices] == KEPT))
             _count(report, kept)
             report.kept += kept.num_rows
+            src.add(kept.column("src"), kept.column("src_text"))
+            tgt.add(kept.column("tgt"), kept.column("tgt_text"))
             writer.write(kept)
-    return report
+    return report, (src.finished(), tgt.finished())
 
 
 def _count(report: SplitReport, examples: pa.RecordBatch) -> None:

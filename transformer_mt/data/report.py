@@ -11,6 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from transformer_mt.data.tokenizer_report import (
+    TokenizerReport,
+    as_plain,
+    tokenizer_rows,
+    tokenizer_warnings,
+)
 from transformer_mt.text.corpus_check import Finding
 from transformer_mt.text.tokenizer import NUM_BYTES, NUM_SPECIAL
 
@@ -51,7 +57,11 @@ class SplitReport:
 
 
 def as_report(
-    train: SplitReport, valid: SplitReport, test: dict[str, SplitReport], vocab_sizes: tuple[int, int]
+    train: SplitReport,
+    valid: SplitReport,
+    test: dict[str, SplitReport],
+    vocab_sizes: tuple[int, int],
+    trust: tuple[TokenizerReport, TokenizerReport],
 ) -> dict[str, Any]:
     """The report as plain values: what `report.json` holds."""
     return {
@@ -59,6 +69,7 @@ def as_report(
         "valid": asdict(valid),
         "test": {name: asdict(split) for name, split in test.items()},
         "vocab_size": {"src": vocab_sizes[0], "tgt": vocab_sizes[1]},
+        "tokenizer": as_plain(trust),
     }
 
 
@@ -78,13 +89,15 @@ def format_report(report: dict[str, Any]) -> str:
         rows += _token_rows(split)
     sizes = report["vocab_size"]
     rows.append(("vocabulary", f"{sizes['src']:,}", f"source pieces; {sizes['tgt']:,} target pieces"))
+    if "tokenizer" in report:  # data prepared by an earlier version have none
+        rows += tokenizer_rows(report["tokenizer"])
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in rows)
 
 
 def vocabulary_warnings(report: dict[str, Any]) -> list[str]:
-    """One line for each side of the training text that the vocabulary was not made for."""
-    warnings = []
+    """One line for each side of the training text that the vocabulary does not fit, or that is not raw."""
+    warnings = tokenizer_warnings(report["tokenizer"]) if "tokenizer" in report else []
     for side, title in _SIDES:
         counts = report["train"][side]
         if counts["byte_tokens"] > _BYTE_SHARE_LIMIT * counts["tokens"]:

@@ -13,6 +13,7 @@ from random_run import MODELS, random_run
 
 from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
+from transformer_mt.data.tokenizer_report import TokenizerReport, as_plain
 from transformer_mt.errors import CheckpointError
 from transformer_mt.model.attention import FUSED_FROM
 from transformer_mt.recipe import dump_recipe
@@ -126,6 +127,12 @@ def test_prepared_data_are_looked_at(run: Path, capsys: pytest.CaptureFixture[st
     ckpt.write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {}})
     assert main(["doctor", str(run)]) == 0
     assert capsys.readouterr().out.endswith(f"{folder}\n")
+    side = TokenizerReport(lines=7, checked=7, byte_characters=3, characters=50, scripts={"Han": 3})
+    ckpt.write_json(folder / "report.json", {"tokenizer": as_plain((side, side))})
+    assert main(["doctor", str(run), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["data"]["tokenizer source"]
+    assert told.startswith("0 unknown tokens; 3 of 50 characters fell to bytes (3 Han); 0 of 7 lines")
+    (folder / "report.json").write_text("{", encoding="utf-8")
     ckpt.write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {"x": {"size": 1}}})
     assert main(["doctor", str(run)]) == 0
     assert f"{folder}/x: is damaged" in capsys.readouterr().out

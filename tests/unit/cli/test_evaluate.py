@@ -76,6 +76,17 @@ def test_unequal_or_missing_test_files_end_it_before_translating(
     assert "two" in capsys.readouterr().err
 
 
+def test_text_cut_into_pieces_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """B161: translations that were never put together again score next to nothing; the file is named."""
+    _write(tmp_path / "hyp", ["\u2581a \u2581b \u2581c", "\u2581d"])
+    _write(tmp_path / "ref", ["a b c", "d"])
+    files = ["--hyp", str(tmp_path / "hyp"), "--ref", str(tmp_path / "ref")]
+    assert main(["evaluate", *files, "--lang", "en"]) == 0
+    assert capsys.readouterr().err.startswith(
+        f"transformer-mt: warning: 2 of 2 lines of {tmp_path}/hyp hold U+2581"
+    )
+
+
 def test_plain_files_are_scored_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """B176: characters that other programs take for line ends do not misalign; two reference streams."""
     _write(tmp_path / "hyp", ["a b c d e", "f\x0c g h i", "猫"])
