@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from transformer_mt.checkpoint import write_json
+from transformer_mt.cli.stream_output import write_all
 from transformer_mt.errors import ConfigError, DataError, UserError
 
 FORMAT = 1
@@ -41,13 +42,6 @@ def partial_names(path: str | Path) -> tuple[Path, Path]:
     """Where the unfinished output and its journal stand; of a link, beside what it leads to."""
     real = os.path.realpath(path)
     return Path(f"{real}.partial"), Path(f"{real}.partial.json")
-
-
-def write_all(stream: io.RawIOBase, data: bytes) -> None:
-    """Write all of it; nothing stays in a buffer that a later close could trip over."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[stream.write(rest) :]
 
 
 class PartialOutput:
@@ -107,7 +101,7 @@ class PartialOutput:
         journal = self._read_journal()
         old, new = journal["settings"], self._settings
         if changed := [name for name in {**old, **new} if old.get(name) != new.get(name)]:
-            told = ", ".join(f"{name} was {old.get(name)}, is {new.get(name)}" for name in changed)
+            told = "; ".join(f"{name} was {old.get(name)}, is {new.get(name)}" for name in changed)
             raise ConfigError(
                 f"{self.partial}: was made with other settings ({told}); use those, or delete it to begin "
                 "anew"
@@ -203,7 +197,7 @@ class PartialOutput:
             raise self._other_source()
         os.fsync(self._stream.fileno())
         os.replace(self.partial, self._target)
-        self._journal.unlink()
+        self._journal.unlink(missing_ok=True)
 
     def _keep(self) -> str | None:
         """Save what is done; in words, if there is anything."""
@@ -213,8 +207,8 @@ class PartialOutput:
             self._stream.truncate(self._done.bytes)
             self._enter()
         if not self._entered_lines:
-            self.partial.unlink()
-            self._journal.unlink()
+            self.partial.unlink(missing_ok=True)
+            self._journal.unlink(missing_ok=True)
             return None
         return (
             f"the first {self._entered_lines} lines are kept in {self.partial}, and the same command goes on "

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 
-from transformer_mt.cli.partial_output import write_all
+
+def write_all(stream: io.RawIOBase, data: bytes) -> None:
+    """Write all of it; nothing stays in a buffer that a later close could trip over."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[stream.write(rest) :]
 
 
 class StreamOutput:
@@ -19,8 +26,30 @@ class StreamOutput:
     def __init__(self, path: str | None) -> None:
         """Open a pipe or device; None is stdout."""
         self._path = path
+        self._stream: io.FileIO | OSError | None = None
+        self._opening: threading.Thread | None = None
         # stdout by its name could be a file, which would be opened anew and emptied.
-        self._stream = None if path is None or path == "/dev/stdout" else io.FileIO(path, "w")
+        if path is None or path == "/dev/stdout":
+            return
+        if Path(path).is_fifo():
+            # To open a pipe waits for its reader, who may first want to open the one that we read from.
+            self._opening = threading.Thread(target=self._open, args=(path,), daemon=True)
+            self._opening.start()
+        else:
+            self._open(path)
+
+    def _open(self, path: str) -> None:
+        try:
+            self._stream = io.FileIO(path, "w")
+        except OSError as error:  # raised by who waits
+            self._stream = error
+
+    def _opened(self) -> io.FileIO | None:
+        if self._opening is not None:
+            self._opening.join()
+        if isinstance(self._stream, OSError):
+            raise self._stream
+        return self._stream
 
     def skip_done(self, source: Sequence[bytes]) -> int:
         """Nothing is done already."""
@@ -28,12 +57,13 @@ class StreamOutput:
 
     def write(self, source: Sequence[bytes], data: bytes) -> None:
         """Write whole lines."""
-        if self._stream is None:
+        stream = self._opened()
+        if stream is None:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
             return
         try:
-            write_all(self._stream, data)
+            write_all(stream, data)
         except OSError as error:
             error.filename = self._path
             raise
@@ -44,5 +74,5 @@ class StreamOutput:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stream is not None:
-            self._stream.close()
+        if error is None and (stream := self._opened()) is not None:
+            stream.close()
