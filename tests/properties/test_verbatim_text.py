@@ -59,8 +59,7 @@ TAGS = [
     '<a href="x > y">',
     "</a>",
     "<!-- c -->",
-    "<0>",
-    "</0>",
+    "<0/>",
 ]
 TAGS += ['<x id="1"/>', "<p>", "</p>", "<?xml ?>"]
 Alignment = list[tuple[int, int]]

@@ -205,12 +205,13 @@ def _parts(run: list[int]) -> Iterator[list[int]]:
 
 
 def _likeness(text: str, found: str) -> float:
-    """How much of two strings is the same, 0 to 1; of a number and what has a digit, enough."""
+    """How much of two strings is the same, 0 to 1; enough of two numbers, or of two with the same letters."""
     text, found = text.casefold(), found.casefold()
-    if (core := _alphanumeric(text)) and core == _alphanumeric(found):
-        return 1.0
-    number = core and not any(map(str.isalpha, core)) and any(map(str.isdigit, found))
-    return max(SequenceMatcher(None, text, found, autojunk=False).ratio(), _ALIKE if number else 0.0)
+    core = _alphanumeric(text)
+    same = core and core == _alphanumeric(found)
+    numbers = core and not any(map(str.isalpha, core)) and any(map(str.isdigit, found))
+    likeness = SequenceMatcher(None, text, found, autojunk=False).ratio()
+    return max(likeness, _ALIKE) if same or numbers else likeness
 
 
 def _alphanumeric(text: str) -> str:

@@ -1,8 +1,8 @@
 """Tags of HTML and XML in a line: taken out before it is translated, put back around what belongs to them.
 
 A tag is what looks like one: `<b>`, `</b>`, `<br/>`, `<a href="x > y">`, `<!-- … -->`, `<?…>`, and numbered
-ones such as `<0>`, which catalogues of messages use. Any other `<` is text, and so are entities. Lines only:
-a pair that opens in one line and closes in another is two tags without a partner.
+pairs such as `<0>` with `</0>`, which catalogues of messages use. Any other `<` is text, and so are entities.
+Lines only: a pair that opens in one line and closes in another is two tags without a partner.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def take_out(line: str) -> Stripped:
     White space around a tag is kept once, and none at the ends of the line. A line without tags stays as it
     is.
     """
-    found = list(_TAG.finditer(line))
+    found = _found(line)
     if not found:
         return Stripped(line, [])
     partners = _partners(found)
@@ -81,6 +81,17 @@ def take_out(line: str) -> Stripped:
             tags.append(Tag(member[0], len(text), partner, before, after, bool(space) and not spaced))
         text += space
     return Stripped(text + line[copied:], tags)
+
+
+def _found(line: str) -> list[re.Match[str]]:
+    """What is a tag: a number such as "<2>" only with a partner, or closed in itself."""
+    found = list(_TAG.finditer(line))
+    partners = _partners(found)
+    return [
+        match
+        for index, match in enumerate(found)
+        if index in partners or match["empty"] or not (match["name"] or "").isdigit()
+    ]
 
 
 def _neighbours(found: Sequence[re.Match[str]], line: str) -> Iterator[list[re.Match[str]]]:

@@ -167,16 +167,20 @@ def _run_on(left: str, right: str) -> bool:
 
 def _aligned_first(spans: Sequence[Span], places: Sequence[Span], placing: Placing) -> list[Span]:
     """One place for each span: the first that is aligned with it, else the first that is free."""
-    free = list(places)
+    at_unit: dict[int, list[Span]] = defaultdict(list)
+    for place in places:
+        for unit in overlapping(placing.target_units, *place):
+            at_unit[unit].append(place)
     chosen: dict[Span, Span] = {}
+    taken: set[Span] = set()
     for span in spans:
-        targets = set(placing.targets(placing.units_at(*span)))
-        for place in free:
-            if targets & set(overlapping(placing.target_units, *place)):
-                chosen[span] = place
-                free.remove(place)
-                break
-    return [chosen[span] if span in chosen else free.pop(0) for span in spans]
+        aligned = (place for unit in placing.targets(placing.units_at(*span)) for place in at_unit[unit])
+        found = next((place for place in aligned if place not in taken), None)
+        if found:
+            chosen[span] = found
+            taken.add(found)
+    free = (place for place in places if place not in taken)
+    return [chosen[span] if span in chosen else next(free) for span in spans]
 
 
 def _joined(spans: Sequence[Span], source: str) -> list[Span]:

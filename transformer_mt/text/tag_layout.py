@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from transformer_mt.text.markup import TIGHT, Stripped, Tag
 from transformer_mt.text.placing import (
@@ -55,6 +56,14 @@ class _Single:
     tags: list[Tag]
     inside: int | None
     """Opening tag of the pair around it."""
+
+
+class _Placed(NamedTuple):
+    """A tag that has found its place, and whether it is parted by spaces from what stands beside it."""
+
+    tag: Tag
+    space_before: bool = False
+    space_after: bool = False
 
 
 class _Layout:
@@ -140,8 +149,8 @@ class _Layout:
             open_pairs.append(index)
         return order
 
-    def tags_at(self) -> dict[int, list[tuple[Tag, bool]]]:
-        """Place of the translation -> the tags that come there in order, and whether each stands alone."""
+    def tags_at(self) -> dict[int, list[_Placed]]:
+        """Place of the translation -> the tags that come there, in order."""
         free: dict[int, list[_Single]] = defaultdict(list)
         at_start: dict[int, list[_Single]] = defaultdict(list)
         at_end: dict[int, list[_Single]] = defaultdict(list)
@@ -154,16 +163,16 @@ class _Layout:
                     (at_start if place == start else at_end)[single.inside].append(single)
                     continue
             free[place].append(single)
-        tags: dict[int, list[tuple[Tag, bool]]] = defaultdict(list)
+        tags: dict[int, list[_Placed]] = defaultdict(list)
         for index in reversed(self._nested):
             here = tags[self._spans[index][1]]
             here += _alone(at_end[index])
-            here.append((self._tags[self._tags[index].partner or 0], False))
+            here.append(_Placed(self._tags[self._tags[index].partner or 0]))
         for place, singles in free.items():
             tags[place] += _alone(singles)
         for index in self._nested:
             here = tags[self._spans[index][0]]
-            here.append((self._tags[index], False))
+            here.append(_Placed(self._tags[index]))
             here += _alone(at_start[index])
         return tags
 
@@ -192,19 +201,28 @@ def _most_of(targets: list[int]) -> list[int]:
 
     Single words are often aligned with distant ones by mistake, and a pair must not hold half the line then.
     """
-    for length in range(len(targets), 0, -1):
-        for start in range(len(targets) - length + 1):
-            row = targets[start : start + length]
-            if row[-1] - row[0] < 2 * length:
-                return row
-    return []
+    # targets[i] … targets[j] are dense enough if excess[j] - excess[i] <= 1. The best i is one of those that
+    # exceed all before them; seen from the right, an i that has found its j needs no other.
+    excess = [unit - 2 * index for index, unit in enumerate(targets)]
+    starts: list[int] = []
+    for index, value in enumerate(excess):
+        if not starts or value > excess[starts[-1]]:
+            starts.append(index)
+    best = range(0)
+    for end in range(len(targets) - 1, -1, -1):
+        while starts and excess[starts[-1]] >= excess[end] - 1:
+            best = max(range(starts.pop(), end + 1), best, key=len)
+    return targets[best.start : best.stop]
 
 
-def _alone(singles: Sequence[_Single]) -> list[tuple[Tag, bool]]:
-    return [(tag, True) for single in singles for tag in single.tags]
+def _alone(singles: Sequence[_Single]) -> Iterator[_Placed]:
+    for single in singles:
+        for tag in single.tags:
+            before = tag is single.tags[0] and tag.space_before
+            yield _Placed(tag, before, tag is single.tags[-1] and tag.space_after)
 
 
-def _rendered(translation: str, tags: dict[int, list[tuple[Tag, bool]]]) -> str:
+def _rendered(translation: str, tags: dict[int, list[_Placed]]) -> str:
     """The translation with the tags in it, and with the spaces that stood beside the single ones."""
     text = ""
     copied = 0
@@ -215,15 +233,16 @@ def _rendered(translation: str, tags: dict[int, list[tuple[Tag, bool]]]) -> str:
         copied = place
         if tight:
             words = words.lstrip()
-        tight = bool(here) and all(tag.parts for tag, _ in here)
+        tight = bool(here) and all(placed.tag.parts for placed in here)
         if tight:
             words = words.rstrip()
         if words:
             text += " " + words if space and not (words[0].isspace() or words[0] in TIGHT) else words
             space = False
         spaced = not any(map(needs_no_space, translation[max(place - 1, 0) : place + 1]))
-        for tag, alone in here:
-            due = space or (spaced and alone and tag.space_before and bool(text))
-            text += " " + tag.text if due and not text[-1:].isspace() else tag.text
-            space = spaced and alone and tag.space_after
+        for placed in here:
+            due = space or (spaced and placed.space_before and bool(text))
+            text += " " if due and not text[-1:].isspace() else ""
+            text += placed.tag.text
+            space = spaced and placed.space_after
     return text
