@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import sacrebleu
 import safetensors.torch
 import torch
 
@@ -163,8 +165,12 @@ def test_continuing_after_a_lost_checkpoint_rewrites_the_metrics_once(copy_task)
 
 @pytest.mark.parametrize("model", [{}, LSTM], ids=["transformer", "lstm"])
 def test_validation_best_and_evaluate_agree(copy_task, model):
-    """Pins validation with other weights, beam or references than `evaluate` of the best one (B173)."""
-    recipe = copy_task({**model, "learning_rate: 3e-3": "learning_rate: 3e-3\n  ema: 0.9\n  metric: chrf"})
+    """B164, B173, B175: validation with other weights, beam, references or BLEU tokenizer than `evaluate` of
+    the best one, or of pieces instead of text."""
+    learning = {"learning_rate: 3e-3": "learning_rate: 3e-3\n  ema: 0.9\n  metric: chrf"}
+    recipe = copy_task({**model, **learning, "tgt_lang: yy": "tgt_lang: zh"}, num_valid=10)
+    for path in recipe.parent.glob("*.yy"):
+        path.rename(path.with_suffix(".zh"))
     assert main(["train", str(recipe)]) == 0
     run_dir = recipe.parent / "run"
     assert main(["evaluate", str(run_dir), "--test", "valid"]) == 0
@@ -175,8 +181,30 @@ def test_validation_best_and_evaluate_agree(copy_task, model):
     assert report["step"] == best["step"]
     assert evaluated["chrf"] == validated["chrf"] == best["value"] > 0.0
     assert evaluated["bleu"] == validated["bleu"]
+    described = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
+    signatures = {one["name"]: one["signature"] for one in report["scores"]}
+    assert described["signatures"] == {name: signatures[name] for name in ("bleu", "chrf")}
+    assert "|tok:zh|" in described["signatures"]["bleu"]
+    texts, references = (
+        path.read_text(encoding="utf-8").split("\n")[:-1]
+        for path in (run_dir / "evaluation" / "valid.txt", recipe.parent / "valid.zh")
+    )
+    assert validated["bleu"] == sacrebleu.corpus_bleu(texts, [references], tokenize="zh").score
     card = (run_dir / "README.md").read_text(encoding="utf-8")
     assert f"- valid, step {best['step']}: chrf {evaluated['chrf']:.2f} (" in card
+
+
+def test_what_makes_scores_incomparable_is_told_first(copy_task, capsys, monkeypatch):
+    """B165, B166: no MeCab for Japanese, and validation text that was tokenised; a dry run says so too."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    recipe = copy_task({"tgt_lang: yy": "tgt_lang: ja"}, pairs=100, num_valid=5)
+    for path in recipe.parent.glob("*.yy"):
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        path.with_suffix(".ja").write_text("".join(f"{line} .\n" for line in lines), encoding="utf-8")
+    assert main(["train", str(recipe), "--dry-run", "tokenizer.vocab_size=290"]) == 0
+    error = capsys.readouterr().err
+    assert "pip install 'sacrebleu[ja]'" in error
+    assert "warning: validation text looks tokenised: 5 of 5 lines" in error
 
 
 def test_finished_run_says_so_and_changes_nothing(copy_task, capsys):

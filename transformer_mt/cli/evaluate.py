@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _score_files(args: argparse.Namespace) -> int:
-    from transformer_mt.evaluation.scores import score
+    from transformer_mt.evaluation.scores import score, tokenised_remark
     from transformer_mt.text.lines import read_lines
     from transformer_mt.text.presplit import count_presplit, presplit_note
 
@@ -66,9 +66,10 @@ def _score_files(args: argparse.Namespace) -> int:
     refuse_overwriting("--json", args.json, [args.hyp, *args.ref])
     hypotheses = list(read_lines(args.hyp))
     references = [list(read_lines(path)) for path in args.ref]
-    for path, lines in zip((args.hyp, *args.ref), (hypotheses, *references), strict=True):
-        if note := presplit_note(count_presplit(lines), len(lines), f"lines of {path}"):
-            print(f"transformer-mt: warning: {note}", file=sys.stderr)
+    remarks = _remark_on_tokenizer(args.lang)
+    for path, texts in zip([args.hyp, *args.ref], [hypotheses, *references], strict=True):
+        remarks += _tell(presplit_note(count_presplit(texts), len(texts), f"lines of {path}"))
+        remarks += _tell(tokenised_remark(path, texts))
     scores = score(hypotheses, references, EvaluationConfig().metrics, args.lang)
     _print_table(args.hyp, len(hypotheses), scores)
     if args.json:
@@ -77,6 +78,7 @@ def _score_files(args: argparse.Namespace) -> int:
             "references": args.ref,
             "sentences": len(hypotheses),
             "scores": [asdict(one) for one in scores],
+            "remarks": remarks,
         }
         write_json(args.json, report)
     return EXIT_OK
@@ -88,12 +90,28 @@ def _score_run(args: argparse.Namespace) -> int:
     texts = read_sets(run, args.test)
     from transformer_mt.training.model_card import write_model_card
 
+    _remark_on_tokenizer(run.recipe.data.tgt_lang)
     translator = load_translator(args)
     for name, pairs in texts.items():
         evaluated = evaluate_set(run, name, pairs, translator)
         _print_table(name, len(pairs), evaluated.scores)
+        for remark in evaluated.report["remarks"]:
+            _tell(remark)
     write_model_card(run.path)
     return EXIT_OK
+
+
+def _remark_on_tokenizer(language: str) -> list[str]:
+    """Said before any work."""
+    from transformer_mt.evaluation.scores import tokenizer_remark
+
+    return _tell(tokenizer_remark(language))
+
+
+def _tell(remark: str | None) -> list[str]:
+    if remark:
+        print(f"transformer-mt: warning: {remark}", file=sys.stderr)
+    return [remark] if remark else []
 
 
 def _print_table(name: str, sentences: int, scores: Sequence[Score]) -> None:

@@ -86,7 +86,7 @@ def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translat
     import torch
 
     from transformer_mt.checkpoint import read_json
-    from transformer_mt.evaluation.scores import score
+    from transformer_mt.evaluation.scores import score, tokenised_remark
     from transformer_mt.runtime.device import machine_name
     from transformer_mt.text.lines import write_lines
 
@@ -97,13 +97,14 @@ def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translat
     seconds = time.perf_counter() - start
     hypotheses = [translation.text for translation in translations]
     recipe = run.recipe
-    scores = score(
-        hypotheses, [[target for _, target in pairs]], recipe.evaluation.metrics, recipe.data.tgt_lang
-    )
+    references = [target for _, target in pairs]
+    scores = score(hypotheses, [references], recipe.evaluation.metrics, recipe.data.tgt_lang)
+    remarks = (tokenised_remark("the output", hypotheses), tokenised_remark("the reference", references))
     scalars = read_json(run.folder / "state.json") or {}
     report: dict[str, Any] = {
         "set": name,
         "scores": [asdict(one) for one in scores],
+        "remarks": [remark for remark in remarks if remark],
         "sentences": len(pairs),
         "at_length_limit": sum(translation.at_limit for translation in translations),
         "seconds": round(seconds, 3),

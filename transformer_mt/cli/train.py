@@ -76,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if warning:
         print(f"transformer-mt: warning: {warning}", file=sys.stderr)
     prepared = prepare(recipe, log=partial(print, file=sys.stderr))
+    _warn_of_scores(recipe, prepared)
     try:
         if args.dry_run:
             return _rehearse(recipe, prepared, device)
@@ -89,6 +90,16 @@ def run(args: argparse.Namespace) -> int:
             "lower training.max_tokens (and raise training.update_freq as much) or a size of the model, "
             "or set training.gradient_checkpointing"
         ) from None
+
+
+def _warn_of_scores(recipe: Recipe, prepared: PreparedData) -> None:
+    """Say before training what will make the scores of its validation incomparable."""
+    from transformer_mt.evaluation.scores import tokenised_remark, tokenizer_remark
+
+    references = [target for _, target in prepared.valid_pairs()]
+    for remark in (tokenizer_remark(recipe.data.tgt_lang), tokenised_remark("validation text", references)):
+        if remark:
+            print(f"transformer-mt: warning: {remark}", file=sys.stderr)
 
 
 def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ Systems are texts here: whether a model or a person wrote them is not known, nor
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sacrebleu.metrics.bleu import BLEUScore
@@ -16,7 +16,7 @@ from transformer_mt.evaluation.buckets import TrainingWords, bucket_scores, by_l
 from transformer_mt.evaluation.comparison import MetricResult, SystemResult, TestSet
 from transformer_mt.evaluation.examples import example_groups, sentence_scores, wins_ties_losses
 from transformer_mt.evaluation.outputs import count_outputs
-from transformer_mt.evaluation.scores import check_texts, scorer
+from transformer_mt.evaluation.scores import check_texts, scorer, tokenised_remark, tokenizer_remark
 from transformer_mt.evaluation.significance import (
     Significance,
     paired_segment_tests,
@@ -90,7 +90,7 @@ def compare_set(
     return TestSet(
         name=texts.name,
         sentences=len(firsts[0]),
-        note="; ".join(filter(None, (why_untested(len(firsts[0])), _twins(outputs)))),
+        note="; ".join(filter(None, _notes(texts, outputs, tgt_lang))),
         results=tuple(results),
         length_of=f"{side} {'characters' if counts_characters(measured) else 'words'}",
         by_length=bucket_scores(by_length(measured), firsts, texts.references, tgt_lang),
@@ -100,6 +100,17 @@ def compare_set(
             [output.name for output in outputs], firsts, sentences, texts.references[0], texts.sources
         ),
     )
+
+
+def _notes(texts: SetTexts, outputs: Sequence[Output], tgt_lang: str) -> Iterator[str]:
+    """What a reader should know before believing the numbers; "" for nothing."""
+    yield why_untested(len(outputs[0].seeds[0]))
+    yield _twins(outputs)
+    yield tokenizer_remark(tgt_lang)
+    for output in outputs:
+        yield tokenised_remark(output.name, output.seeds[0])
+    for number, stream in enumerate(texts.references, start=1):
+        yield tokenised_remark(f"reference {number}", stream)
 
 
 def _twins(outputs: Sequence[Output]) -> str:
@@ -174,6 +185,6 @@ def _length_ratio(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], tgt_lang: str
 ) -> float | None:
     """Length of the texts over that of the references, as BLEU counts them; None for empty references."""
-    bleu = scorer("bleu", tgt_lang, warn=False).corpus_score(hypotheses, references)
+    bleu = scorer("bleu", tgt_lang).corpus_score(hypotheses, references)
     assert isinstance(bleu, BLEUScore)
     return bleu.sys_len / bleu.ref_len if bleu.ref_len else None

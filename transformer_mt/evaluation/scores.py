@@ -20,6 +20,8 @@ from transformer_mt.errors import DataError
 
 # Languages whose words sacreBLEU's default tokenizer cannot find: tokenizer, and the package it needs.
 _TOKENIZERS = {"zh": ("zh", None), "ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
+_TOKENISED_ENDS = (" .", " 。")
+_MANY_TOKENISED = 100  # as sacreBLEU has it; in shorter texts half of the lines
 # What else these three are called: ISO 639-2 and 639-3 (so in FLORES), and in words.
 _OTHER_CODES = {
     **dict.fromkeys(("zho", "chi", "cmn", "yue", "chinese", "mandarin", "cantonese"), "zh"),
@@ -93,17 +95,40 @@ def score(
     return scores
 
 
-def scorer(
-    metric: Metric, tgt_lang: str, references: Sequence[Sequence[str]] | None = None, *, warn: bool = True
-) -> Scorer:
+def tokenizer_remark(tgt_lang: str) -> str:
+    """What to know before BLEU of a language is computed here; "" for nothing."""
+    if bleu_tokenizer(tgt_lang) != _FALLBACK_TOKENIZER:
+        return ""
+    code = _language(tgt_lang)
+    return (
+        f"MeCab is not installed, so BLEU compares characters of {code} (tok:{_FALLBACK_TOKENIZER}); "
+        f"for words: pip install 'sacrebleu[{code}]'"
+    )
+
+
+def tokenised_remark(what: str, texts: Sequence[str]) -> str:
+    """Whether texts end in full stops that stand alone, as tokenisers leave them; "" if they do not.
+
+    Such scores compare with no others: sacreBLEU tokenises by itself.
+    """
+    count = sum(text.endswith(_TOKENISED_ENDS) for text in texts)
+    if count < _MANY_TOKENISED and 2 * count < max(len(texts), 1):
+        return ""
+    return (
+        f"{what} looks tokenised: {count} of {len(texts)} lines end in a full stop by itself; "
+        "score text as people read it"
+    )
+
+
+def scorer(metric: Metric, tgt_lang: str, references: Sequence[Sequence[str]] | None = None) -> Scorer:
     """sacreBLEU's object for a score, with its settings of this project.
 
     Args:
         references: streams to be read once, for scoring several texts against them.
-        warn: say so when a text looks tokenised.
     """
     if metric == "bleu":
-        return BLEU(tokenize=bleu_tokenizer(tgt_lang), references=references, force=not warn)
+        # `force` only silences its own word about tokenised text: see `tokenised_remark`.
+        return BLEU(tokenize=bleu_tokenizer(tgt_lang), references=references, force=True)
     if metric == "chrf":
         return CHRF(word_order=2, references=references)
     unspaced = _language(tgt_lang) in _UNSPACED

@@ -176,3 +176,13 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     printed, error = capsys.readouterr()
     assert printed == "" and error.count("\n") == 1
     assert message in error
+
+
+def test_text_that_looks_tokenised_is_noted(files: Path, capsys: Capture) -> None:
+    """B166: with the name of the system, in the table and the report."""
+    lines = (files / "one").read_text("utf-8").split("\n")[:-1]
+    write(files / "split", [f"{line} ." for line in lines])
+    assert compare(*PLAIN, "--hyp", "one", "--hyp", "split", "--output", "out") == 0
+    said = "split looks tokenised: 12 of 12 lines end in a full stop by itself"
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert said in report()["sets"][0]["note"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sacrebleu
 from random_run import made_up_lines, random_run
 
 from transformer_mt.cli.main import main
@@ -179,3 +182,115 @@ def test_two_names_never_share_a_file(run: Path) -> None:
     assert main(["evaluate", str(run), "--test", "sets/two"]) == 0
     (path,) = (run / "evaluation").glob("*.json")
     assert unquote(path.stem) == "sets/two"
+
+
+def test_chinese_files_get_their_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """B164: 57.55 by characters where the usual tokenizer finds 0; the signature says which it was."""
+    _write(tmp_path / "hyp", ["我今天去学校上课。", "他昨天买了一本新书。", "天气很好。"])
+    _write(tmp_path / "ref", ["我今天去学校学习。", "他昨天买了一本旧书。", "天气非常好。"])
+    files = ["--hyp", str(tmp_path / "hyp"), "--ref", str(tmp_path / "ref")]
+    for language in ("zh", "zh-CN"):
+        assert main(["evaluate", *files, "--lang", language]) == 0
+        printed = capsys.readouterr().out
+        assert "  BLEU      57.55  nrefs:1|" in printed and "|tok:zh|" in printed
+
+
+@pytest.mark.parametrize("language", ["ja", "ko_KR"])
+def test_a_missing_tokenizer_is_told_before_translating(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    """B165: what is missing, what to install and what is done instead, before the work and not after it."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    data = {"root": str(tmp_path), "train": "t", "valid": "v", "test": "t", "src_lang": "de"}
+    run = random_run(tmp_path / "run", data={**data, "tgt_lang": language})
+    for side in ("de", language):
+        _write(tmp_path / f"t.{side}", made_up_lines(3, seed=1))
+    told = f"so BLEU compares characters of {language[:2]} (tok:char); for words: pip install 'sacrebleu["
+    translate = Translator.translate
+
+    def watched(*args: Any) -> Any:
+        assert told in capsys.readouterr().err
+        return translate(*args)
+
+    monkeypatch.setattr(Translator, "translate", watched)
+    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
+    assert "|tok:char|" in capsys.readouterr().out
+    files = ["--hyp", str(tmp_path / "t.de"), "--ref", str(tmp_path / f"t.{language}")]
+    assert main(["evaluate", *files, "--lang", language]) == 0
+    captured = capsys.readouterr()
+    assert told in captured.err and "  BLEU     100.00  nrefs:1|" in captured.out
+
+
+@pytest.mark.parametrize("side", ["hyp", "ref"])
+def test_tokenised_text_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str) -> None:
+    """B166: on stderr and in the file, whichever side it is; plain text says nothing."""
+    plain = [f"{line}." for line in made_up_lines(100, seed=4)]
+    _write(tmp_path / "plain", plain)
+    _write(tmp_path / "tokenised", [f"{line[:-1]} ." for line in plain])
+    paths = {"hyp": tmp_path / "plain", "ref": tmp_path / "plain", side: tmp_path / "tokenised"}
+    out = tmp_path / "scores.json"
+    words = ["--hyp", str(paths["hyp"]), "--ref", str(paths["ref"]), "--lang", "en", "--json", str(out)]
+    assert main(["evaluate", *words]) == 0
+    told = f"{tmp_path / 'tokenised'} looks tokenised: 100 of 100 lines end in a full stop by itself"
+    captured = capsys.readouterr()
+    assert captured.err == f"transformer-mt: warning: {told}; score text as people read it\n"
+    assert "looks tokenised" not in captured.out
+    (remark,) = json.loads(out.read_text(encoding="utf-8"))["remarks"]
+    assert remark.startswith(told)
+    words[1] = words[3] = str(tmp_path / "plain")
+    assert main(["evaluate", *words]) == 0
+    assert capsys.readouterr().err == ""
+    assert json.loads(out.read_text(encoding="utf-8"))["remarks"] == []
+
+
+def test_a_run_whose_references_are_tokenised_says_so(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """B166: also for the test sets of a run."""
+    _write(run.parent / "test.en", [f"{line} ." for line in made_up_lines(5, seed=9)])
+    assert main(["evaluate", str(run), "--test", "test", "--device", "cpu"]) == 0
+    assert "warning: the reference looks tokenised: 5 of 5 lines" in capsys.readouterr().err
+    report = json.loads((run / "evaluation" / "test.json").read_text(encoding="utf-8"))
+    assert len(report["remarks"]) == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 64])
+def test_scores_are_of_the_whole_set(run: Path, size: int) -> None:
+    """B171: however many sentences are translated together, BLEU is that of the whole text."""
+    words = ["--test", "test", "--batch-size", str(size), "--device", "cpu"]
+    assert main(["evaluate", str(run), *words]) == 0
+    report = json.loads((run / "evaluation" / "test.json").read_text(encoding="utf-8"))
+    texts, references = (
+        path.read_text(encoding="utf-8").split("\n")[:-1]
+        for path in (run / "evaluation" / "test.txt", run.parent / "test.en")
+    )
+    found = {one["name"]: one["value"] for one in report["scores"]}
+    assert found["bleu"] == sacrebleu.corpus_bleu(texts, [references]).score
+    assert found["chrf"] == sacrebleu.corpus_chrf(texts, [references], word_order=2).score
+
+
+@pytest.mark.parametrize(("hypotheses", "references"), [(3, 5), (5, 3)])
+def test_files_of_unequal_length_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], hypotheses: int, references: int
+) -> None:
+    """B167: both counts and no score, though the first three lines are equal."""
+    _write(tmp_path / "hyp", ["a b c d"] * hypotheses)
+    _write(tmp_path / "ref", ["a b c d"] * references)
+    words = ["--hyp", str(tmp_path / "hyp"), "--ref", str(tmp_path / "ref"), "--lang", "en"]
+    assert main(["evaluate", *words, "--json", str(tmp_path / "out.json")]) == 3
+    captured = capsys.readouterr()
+    assert f"{hypotheses} hypotheses but {references} references" in captured.err
+    assert captured.out == "" and not (tmp_path / "out.json").exists()
+
+
+def test_line_ends_of_other_programs_are_spaces_to_the_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """B176: three lines with U+2028, form feed and NEL in them score as with spaces there."""
+    hyp, ref = ["a b c d", "e\x0cf g h i", "j k l m"], ["a b\u2028c d", "e f g h i", "j k\x85l m x"]
+    printed = []
+    for number, change in enumerate([str, lambda text: " ".join(text.split())]):
+        _write(tmp_path / "hyp", [change(text) for text in hyp])
+        _write(tmp_path / "ref", [change(text) for text in ref])
+        words = ["--hyp", str(tmp_path / "hyp"), "--ref", str(tmp_path / "ref"), "--lang", "en"]
+        assert main(["evaluate", *words]) == 0, number
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] and "(3 lines)" in printed[0]

@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from transformer_mt.errors import DataError
-from transformer_mt.evaluation.scores import bleu_tokenizer, score
+from transformer_mt.evaluation.scores import bleu_tokenizer, score, tokenised_remark, tokenizer_remark
 
 ZH_HYP = ["我今天去学校上课。", "他昨天买了一本新书。", "天气很好。"]
 ZH_REF = ["我今天去学校学习。", "他昨天买了一本旧书。", "天气非常好。"]
@@ -111,3 +111,13 @@ def test_nothing_to_score_is_refused() -> None:
         score(["a"], ["a"], ("bleu",), "en")
     with pytest.raises(DataError, match="not a single text"):
         score("a", [["a"]], ("bleu",), "en")
+
+
+def test_what_is_said_about_tokenised_text() -> None:
+    """B166: half of a short text or 100 lines of a long one end in a full stop by itself; nothing is said
+    of less, nor of languages whose tokenizer is there."""
+    assert tokenised_remark("it", ["a ."] * 99 + ["b."] * 101) == ""
+    assert tokenised_remark("it", []) == tokenised_remark("it", ["a .", "b.", "c"]) == ""
+    assert tokenised_remark("it", ["a 。", "b"]).startswith("it looks tokenised: 1 of 2 lines")
+    assert tokenised_remark("it", ["a ."] * 100 + ["b."] * 300).startswith("it looks tokenised: 100 of 400")
+    assert tokenizer_remark("de") == tokenizer_remark("zh") == ""
