@@ -12,7 +12,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,15 @@ _RUN_FILES = re.compile(
     r"tokenizer(\.src|\.tgt)?\.model|checkpoints|evaluation|samples|tensorboard|"
     r"shortlist\.safetensors|\.writing-.*"
 )
+
+
+# What a run writes into each of its folders.
+_IN_FOLDERS = {
+    "checkpoints": re.compile(r"(\.writing-.*)?step_\d{8,}|averaged"),
+    "evaluation": re.compile(r".*\.(txt|json)"),
+    "samples": re.compile(r"step_\d{8,}\.tsv"),
+    "tensorboard": re.compile(r"events\.out\.tfevents\..*"),
+}
 
 
 @contextmanager
@@ -76,14 +85,22 @@ def belongs_to_run(run_dir: Path) -> bool:
 
 
 def clear(run_dir: Path) -> None:
-    """Remove an old run for `--overwrite`, and nothing else that was put beside it."""
+    """Remove an old run for `--overwrite`, and nothing else that was put beside it or into its folders."""
     for entry in list(run_dir.iterdir()):
-        if not _RUN_FILES.fullmatch(entry.name):
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+        if entry.name in _IN_FOLDERS and entry.is_dir() and not entry.is_symlink():
+            for inner in [one for one in entry.iterdir() if _IN_FOLDERS[entry.name].fullmatch(one.name)]:
+                _remove(inner)
+            with suppress(OSError):  # what is left there is someone else's
+                entry.rmdir()
+        elif _RUN_FILES.fullmatch(entry.name):
+            _remove(entry)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def stored_precision(run_dir: Path) -> str:

@@ -35,7 +35,7 @@ def test_a_new_run_may_lie_beside_other_files(tmp_path: Path) -> None:
 
 
 def test_only_the_files_of_a_run_are_cleared(tmp_path: Path) -> None:
-    """Pins --overwrite that deletes the corpus or other runs that lie in the run directory."""
+    """Pins --overwrite that deletes the corpus or other runs that lie in the run directory (B188)."""
     for name in ("config.yaml", "README.md", "train.log", "train.de", "recipe.yaml"):
         (tmp_path / name).touch()
     for name in ("checkpoints", "prepared", "other_run"):
@@ -48,3 +48,28 @@ def test_only_the_files_of_a_run_are_cleared(tmp_path: Path) -> None:
         "prepared",
         "other_run",
     }
+
+
+def test_what_people_keep_in_the_folders_of_a_run_is_not_cleared(tmp_path: Path) -> None:
+    """B188: a copied checkpoint, a table of one's own; folders with nothing else in them go."""
+    ours = ["checkpoints/step_00000010/model.safetensors", "checkpoints/averaged/manifest.json"]
+    ours += ["checkpoints/.writing-step_00000020/state.json", "samples/step_00000010.tsv"]
+    ours += [
+        "evaluation/sets%2Ftwo.txt",
+        "evaluation/sets%2Ftwo.json",
+        "tensorboard/events.out.tfevents.1.x.2",
+    ]
+    theirs = ["checkpoints/step_00000010.old/model.safetensors", "checkpoints/kept/manifest.json"]
+    theirs += ["samples/notes.md", "evaluation/table.tsv"]
+    for name in (*ours, *theirs, "config.yaml"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "evaluation" / "elsewhere").symlink_to(tmp_path)
+    clear(tmp_path)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == set(theirs)
+    assert not (tmp_path / "tensorboard").exists()
+    (tmp_path / "samples" / "notes.md").rename(tmp_path / "notes.md")
+    clear(tmp_path)
+    assert not (tmp_path / "samples").exists()
