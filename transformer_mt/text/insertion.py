@@ -24,6 +24,7 @@ from transformer_mt.text.words import needs_no_space, unit_spans
 # A string that the model could not copy, such as "{ Name}" for "{name}", is about as like it as this.
 _ALIKE = 0.6
 _MOST_PIECES = 8
+_IN_WORDS = frozenset(" .,:'’-")
 _CHARACTERS_OF_A_WORD = 3
 
 
@@ -90,9 +91,10 @@ class Draft:
     def _run(self, units: range, text: str) -> list[int] | None:
         """The target units in a row that the string takes the place of, if that loses nothing else.
 
-        They are what the model made of the string: they look like it, or they are as few as its own units and
-        what stands beside it is aligned with other words. A model that never saw the like of the string often
-        aligns good words with it; then they stay, and the string is put beside them.
+        They are what the model made of the string: they look like it; or it is a word or a number, they are
+        as few as its own units, and what stands beside it is aligned with other words. A model that never saw
+        the like of a placeholder or a link often aligns good words with it; then they stay, and the string is
+        put beside them.
         """
         placing = self._placing
         weights = Counter(target for unit in units for target in placing.links[unit])
@@ -118,7 +120,7 @@ class Draft:
             placing.source[slice(*placing.source_units[unit])] for unit in units
         )
         alone = all(set(placing.links[unit]) - set(run) for unit in beside)
-        return run if run and few and alone else None
+        return run if run and few and alone and _is_word(text) else None
 
     def _word(self, target: int) -> str:
         return self._placing.translation[slice(*self._placing.target_units[target])]
@@ -212,6 +214,11 @@ def _likeness(text: str, found: str) -> float:
     numbers = core and not any(map(str.isalpha, core)) and any(map(str.isdigit, found))
     likeness = SequenceMatcher(None, text, found, autojunk=False).ratio()
     return max(likeness, _ALIKE) if same or numbers else likeness
+
+
+def _is_word(text: str) -> bool:
+    """Whether the string is words or numbers, which have a translation."""
+    return all(sign.isalnum() or sign in _IN_WORDS for sign in text)
 
 
 def _alphanumeric(text: str) -> str:

@@ -178,15 +178,15 @@ class _Layout:
 
     def _place(self, single: _Single) -> int:
         """Where a single tag comes: with the word that it stood at, else after the one before it."""
-        placing, place = self._placing, single.tags[0].place
-        rest = placing.source[place:].lstrip()
+        placing, place, end = self._placing, single.tags[0].place, single.tags[-1].place
+        rest = placing.source[end:].lstrip()
         if not placing.source[:place].strip() or not placing.target_units:
             return 0
         if not rest:
             return placing.target_units[-1][1]
         found = placing.place_after(place)
         if single.tags[0].space_before and not single.tags[-1].space_after and not ends_with_mark(rest[:1]):
-            following = bisect_left(placing.source_units, place, key=lambda span: span[0])
+            following = bisect_left(placing.source_units, end, key=lambda span: span[0])
             targets = placing.links[following]
             if targets:
                 found = placing.target_units[targets[0]][0]

@@ -39,6 +39,7 @@ def translated(
         # Without counterpart it is empty; so are those inside of it.
         ("a <b>x <i>y</i></b> c", "A C", [(0, 0), (3, 1)], "A <b><i></i></b> C"),
         ("a <b></b> c", "A C", straight(2), "A <b></b> C"),
+        ("a <b>x</b>, c", "A. C", [(0, 0), (2, 1)], "A <b></b>. C"),
         ("a <b>x</b> .", "A.", [(0, 0)], "A <b></b>."),
     ],
 )
