@@ -12,6 +12,7 @@ import contextlib
 import difflib
 import errno
 import importlib
+import io
 import logging
 import os
 import re
@@ -89,6 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns the exit code; only a fault of the program itself shows a traceback."""
     _replace_closed_streams()
+    _speak_utf_8()
     with _terminable():
         return _run(argv)
 
@@ -150,6 +152,13 @@ def _replace_closed_streams() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def _speak_utf_8() -> None:
+    """What is printed has names of files and texts in it, which a code page may not hold."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _drop_unwritten() -> None:
