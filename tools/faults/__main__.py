@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.command_line import Parser, count, one_line_errors
-from tools.faults import mutations_a, mutations_b
+from tools.faults import mutations_a, mutations_b, mutations_tokenizers
 from tools.faults.mutation import Mutation
 from tools.faults.workshop import KILLED, Workshop
 from transformer_mt.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
-MUTATIONS = (*mutations_a.MUTATIONS, *mutations_b.MUTATIONS)
+MUTATIONS = (*mutations_a.MUTATIONS, *mutations_b.MUTATIONS, *mutations_tokenizers.MUTATIONS)
 
 
 def parser() -> Parser:
