@@ -5,6 +5,7 @@ Which strings these are is known to `protection.py`.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,8 @@ from transformer_mt.text.words import needs_no_space, unit_spans
 # A string that the model could not copy, such as "{ Name}" for "{name}", is about as like it as this.
 _ALIKE = 0.6
 _MOST_PIECES = 8
-_IN_WORDS = frozenset(" .,:'’-")
+# Words and numbers, which have a translation; no placeholder and no link.
+_WORDS = re.compile(r"[^\W_]+(?:(?:[ '’-]|(?<=\d)[.,:](?=\d))[^\W_]+)*")
 _CHARACTERS_OF_A_WORD = 3
 
 
@@ -120,7 +122,7 @@ class Draft:
             placing.source[slice(*placing.source_units[unit])] for unit in units
         )
         alone = all(set(placing.links[unit]) - set(run) for unit in beside)
-        return run if run and few and alone and _is_word(text) else None
+        return run if run and few and alone and _WORDS.fullmatch(text) else None
 
     def _word(self, target: int) -> str:
         return self._placing.translation[slice(*self._placing.target_units[target])]
@@ -214,11 +216,6 @@ def _likeness(text: str, found: str) -> float:
     numbers = core and not any(map(str.isalpha, core)) and any(map(str.isdigit, found))
     likeness = SequenceMatcher(None, text, found, autojunk=False).ratio()
     return max(likeness, _ALIKE) if same or numbers else likeness
-
-
-def _is_word(text: str) -> bool:
-    """Whether the string is words or numbers, which have a translation."""
-    return all(sign.isalnum() or sign in _IN_WORDS for sign in text)
 
 
 def _alphanumeric(text: str) -> str:

@@ -56,6 +56,7 @@ def test_it_takes_the_place_of_what_was_made_of_it(
         ("an 5 Bar da", "at barrier there", [(0, 0), (1, 1), (3, 2)], "at 5 barrier there"),
         # No word, so that another word is hardly its translation.
         ("看 {n} 吧", "看男吧", straight(3), "看{n}男吧"),
+        ("siehe http://a.b/c da", "see it there", straight(3), "see http://a.b/c it there"),
         ("nur ++ zählt", "only plus counts", straight(3), "only ++ plus counts"),
         # Only a small part of its word.
         ("ein 5-jähriger Hund", "a five-year-old dog", straight(3), "a 5 five-year-old dog"),
