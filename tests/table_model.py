@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_mt.model.protocol import EncoderOutput
+from transformer_mt.model.protocol import AttentionLayer, EncoderOutput
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 BANNED = (PAD, UNK, BOS)
@@ -40,6 +40,7 @@ class TableModel:
     """Seq2SeqModel whose hidden states are the logits themselves."""
 
     max_length: int | None = None
+    num_decoder_layers = 1
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -70,7 +71,7 @@ class TableModel:
         raise AssertionError("the searches decode step by step")
 
     def cross_attention(
-        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: int | None = None
+        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: AttentionLayer = None
     ) -> Tensor:
         raise AssertionError("the searches need no attention weights")
 

@@ -135,3 +135,5 @@ def test_cross_attention_for_pictures() -> None:
         assert weights.shape == (2, 5, 7)
         torch.testing.assert_close(weights, seen[number], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(ours.cross_attention(SRC, mask, TGT), seen[2], rtol=1e-5, atol=1e-6)
+    mean = torch.stack(seen).mean(0)
+    torch.testing.assert_close(ours.cross_attention(SRC, mask, TGT, "mean"), mean, rtol=1e-5, atol=1e-6)

@@ -12,6 +12,7 @@ Jozefowicz et al. 2015 (forget gates begin open), Domhan 2018 (attention in ever
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,8 +22,8 @@ from torch.utils.checkpoint import checkpoint
 
 from transformer_mt.model.dropout import dropout
 from transformer_mt.model.embedding import TokenEmbedding, output_logits
-from transformer_mt.model.protocol import DecoderState, EncoderOutput
-from transformer_mt.model.transformer import run_layer, to_stream
+from transformer_mt.model.protocol import AttentionLayer, DecoderState, EncoderOutput
+from transformer_mt.model.transformer import pick_layer, run_layer, to_stream
 
 AttentionKind = Literal["general", "additive"]
 Cell = tuple[Tensor, Tensor]
@@ -310,6 +311,11 @@ class AttentionalLstm(nn.Module):
         """None: no sentence is too long."""
         return None
 
+    @property
+    def num_decoder_layers(self) -> int:
+        """Decoder layers, each with attention to the source."""
+        return len(self.decoder_layers)
+
     def has_packed_kernel(self, device: torch.device, dtype: torch.dtype) -> bool:
         """Never: sentences advance side by side, so they need rows of their own."""
         return False
@@ -357,21 +363,23 @@ class AttentionalLstm(nn.Module):
         return self._step(self.tgt_embedding(token_ids), state)
 
     def cross_attention(
-        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: int | None = None
+        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: AttentionLayer = None
     ) -> Tensor:
-        """(B, T, S) attention weights of one decoder layer (None: the last)."""
-        number = range(len(self.decoder_layers))[-1 if layer is None else layer]
-        encoded = self.encode(src_ids, src_mask)
-        memory, cells = encoded.memory, self._first_cells(encoded)
+        """(B, T, S) attention weights."""
+        weights = self._cross_weights(self.encode(src_ids, src_mask), decoder_input_ids)
+        return pick_layer(weights, self.num_decoder_layers, layer)
+
+    def _cross_weights(self, encoded: EncoderOutput, decoder_input_ids: Tensor) -> Iterator[Tensor]:
+        """Attention weights (B, T, S) of one layer after the other, each computed when it is asked for."""
+        memory, src_mask = encoded.memory, encoded.src_mask
         states = self.tgt_embedding(decoder_input_ids)
         # With all outputs known, what was fed back is known too, and layers run over the whole target again.
         outputs = self._by_steps(states, encoded) if self.input_feeding else None
         feed = None if outputs is None else nn.functional.pad(outputs, (0, 0, 1, 0))[:, :-1]
-        for earlier, first in zip(self._layers()[:number], cells, strict=False):
-            states = earlier.recur(states, first, feed)
-            states, feed = earlier.attend(states, earlier.attention.key(memory), memory, src_mask), None
-        chosen = self._layers()[number]
-        return chosen.weights(chosen.recur(states, cells[number], feed), memory, src_mask)
+        for layer, first in zip(self._layers(), self._first_cells(encoded), strict=True):
+            states = layer.recur(states, first, feed)
+            yield layer.weights(states, memory, src_mask)
+            states, feed = layer.attend(states, layer.attention.key(memory), memory, src_mask), None
 
     def _layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder_layers if isinstance(layer, DecoderLayer)]

@@ -8,12 +8,15 @@ E head_dim, F d_ff, V vocabulary, K beam.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from transformer_mt.model.packed_attention import Packing
+
+AttentionLayer = int | Literal["mean"] | None
+"""A decoder layer from 0, the mean of all layers, or the last one."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,15 @@ class Seq2SeqModel(Protocol):
         """token_ids (B, K) -> hidden (B, K, D) of the next position, and the state that follows."""
         ...
 
+    @property
+    def num_decoder_layers(self) -> int:
+        """Decoder layers, each with attention to the source."""
+        ...
+
     def cross_attention(
-        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: int | None = None
+        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: AttentionLayer = None
     ) -> Tensor:
-        """(B, T, S) attention weights averaged over heads, of one decoder layer (None: the last)."""
+        """(B, T, S) attention weights averaged over heads."""
         ...
 
 

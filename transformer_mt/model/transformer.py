@@ -6,8 +6,9 @@ text, no loss and no search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from transformer_mt.model.layers import DecoderLayer, EncoderLayer
 from transformer_mt.model.masks import beam_mask
 from transformer_mt.model.packed_attention import Packing
 from transformer_mt.model.positional_encoding import LearnedPositions, SinusoidalPositions
-from transformer_mt.model.protocol import DecoderState, EncoderOutput
+from transformer_mt.model.protocol import AttentionLayer, DecoderState, EncoderOutput
 
 AddedPositions = SinusoidalPositions | LearnedPositions
 
@@ -89,12 +90,12 @@ class Decoder(nn.Module):
             )
         return states if self.final_norm is None else self.final_norm(states)
 
-    def cross_weights(self, embedded: Tensor, memory: Tensor, src_mask: Tensor, layer: int) -> Tensor:
-        """Attention weights (B, H, T, S) of the numbered layer."""
+    def cross_weights(self, embedded: Tensor, memory: Tensor, src_mask: Tensor) -> Iterator[Tensor]:
+        """Attention weights (B, H, T, S) of one layer after the other, each computed when it is asked for."""
         states = self._prepare(embedded)
-        for earlier in self.layers[:layer]:
-            states = earlier(states, memory, src_mask)
-        return self._layers()[layer].cross_weights(states, memory, src_mask)
+        for layer in self._layers():
+            yield layer.cross_weights(states, memory, src_mask)
+            states = layer(states, memory, src_mask)
 
     def start(self, memory: Tensor, src_mask: Tensor, beam_size: int) -> TransformerState:
         """State before the first token; every layer's source keys and values are computed here."""
@@ -170,6 +171,11 @@ class Transformer(nn.Module):
         positions = self.encoder.positions
         return positions.weight.size(0) if isinstance(positions, LearnedPositions) else None
 
+    @property
+    def num_decoder_layers(self) -> int:
+        """Decoder layers, each with attention to the source."""
+        return len(self.decoder.layers)
+
     def hidden(self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
         """(B, S), (B, 1, 1, S), (B, T) -> (B, T, D), the states before the output projection."""
         memory = self._memory(src_ids, src_mask)
@@ -214,18 +220,26 @@ class Transformer(nn.Module):
         return self.decoder.step(self.tgt_embedding(token_ids), state)
 
     def cross_attention(
-        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: int | None = None
+        self, src_ids: Tensor, src_mask: Tensor, decoder_input_ids: Tensor, layer: AttentionLayer = None
     ) -> Tensor:
-        """(B, T, S) attention weights averaged over heads, of one decoder layer (None: the last)."""
-        number = range(len(self.decoder.layers))[-1 if layer is None else layer]
+        """(B, T, S) attention weights averaged over heads."""
         memory = self._memory(src_ids, src_mask)
         embedded = self.tgt_embedding(decoder_input_ids)
-        return self.decoder.cross_weights(embedded, memory, src_mask, number).mean(dim=1)
+        weights = self.decoder.cross_weights(embedded, memory, src_mask)
+        return pick_layer((heads.mean(dim=1) for heads in weights), self.num_decoder_layers, layer)
 
     def _memory(self, src_ids: Tensor, src_mask: Tensor | Packing) -> Tensor:
         embedding = self.tgt_embedding if self.src_embedding is None else self.src_embedding
         memory: Tensor = self.encoder(embedding(src_ids), src_mask)
         return memory
+
+
+def pick_layer(weights: Iterator[Tensor], num_layers: int, layer: AttentionLayer) -> Tensor:
+    """Attention weights of the chosen layer, or the mean of all; `weights` gives them layer by layer."""
+    if layer == "mean":
+        return torch.stack(list(weights)).mean(dim=0)
+    number = range(num_layers)[-1 if layer is None else layer]
+    return next(islice(weights, number, None))
 
 
 def add_positions(

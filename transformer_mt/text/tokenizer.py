@@ -47,6 +47,7 @@ __all__ = [
 
 Ids = Sequence[int] | npt.NDArray[np.integer]
 
+_SPACE = "\u2581"
 _PROBE = "  Ａ½ ﬁ\t<pad></s><0x0A>\x00\n😀  "
 
 
@@ -159,6 +160,30 @@ class Tokenizer:
     def pieces(self, ids: Ids) -> list[str]:
         """The pieces as SentencePiece writes them, special tokens included."""
         return [str(self._processor.id_to_piece(int(token))) for token in ids]
+
+    def spans(self, ids: Ids) -> list[tuple[int, int]]:
+        """Where the characters of every token stand in `decode(ids)`: from its first to after its last.
+
+        The bytes of one character all stand at its place. Special tokens have no characters, and neither has
+        the space that SentencePiece puts before every text.
+        """
+        text, place = self.decode(ids), 0
+        spans = [(0, 0)] * len(ids)
+        shown = [index for index, token in enumerate(ids) if token >= NUM_SPECIAL]
+        pieces = self.pieces([ids[index] for index in shown])
+        number = 0
+        while number < len(shown):
+            count, size = 1, len(pieces[number])
+            if self.is_byte(int(ids[shown[number]])):
+                spelled = [f"<0x{byte:02X}>" for byte in text[place].encode()]
+                # A byte that is no part of UTF-8 text is shown as U+FFFD, and so is a single one.
+                count, size = len(spelled) if pieces[number : number + len(spelled)] == spelled else 1, 1
+            elif number == 0 and pieces[0].startswith(_SPACE):
+                size -= 1
+            for index in shown[number : number + count]:
+                spans[index] = (place, place + size)
+            number, place = number + count, place + size
+        return spans
 
     def is_byte(self, token: int) -> bool:
         """Whether a piece stands for one byte of a character that has no piece of its own."""

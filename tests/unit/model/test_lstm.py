@@ -184,6 +184,8 @@ def test_attention_that_is_shown_is_what_is_used(
         torch.testing.assert_close(shown.sum(-1), torch.ones(3, T))
         torch.testing.assert_close(shown, torch.cat(used[layer::2], dim=1), rtol=1e-4, atol=1e-5)
     assert torch.equal(network.cross_attention(SRC, MASK, TGT), shown)
+    mean = (network.cross_attention(SRC, MASK, TGT, 0) + shown) / 2
+    torch.testing.assert_close(network.cross_attention(SRC, MASK, TGT, "mean"), mean)
 
 
 @pytest.mark.parametrize("feeding", [False, True])

@@ -235,3 +235,30 @@ def test_training_lines_are_drawn_from_the_whole_text() -> None:
     assert 4_400 < sum(map(int, drawn)) / 500 < 5_600
     assert drawn == vocabulary._draw((str(number) for number in range(10_000)), 500)
     assert vocabulary._draw(["a", " ", "", "b"], 500) == ["a", "b"]
+
+
+@pytest.mark.parametrize("type", ["bpe", "unigram"])
+def test_spans_say_where_every_token_stands(type: str) -> None:
+    """On text with spaces and bytes, and on ids as a model may write them: broken characters, special ids."""
+    tokenizer = train_tokenizer(LINES, type=type, vocab_size=320)
+    draw = random.Random(3)
+    texts = ["", " ", "  the  cat ", "日本 the😀cat", "the cat\u0301", "\ufffd a\ufffd"]
+    written = [tokenizer.encode(text) for text in texts]
+    written += [[draw.randrange(320) for _ in range(draw.randrange(12))] for _ in range(300)]
+    for ids in written:
+        text, covered = tokenizer.decode(ids), set()
+        for token, piece, (start, end) in zip(ids, tokenizer.pieces(ids), tokenizer.spans(ids), strict=True):
+            covered |= set(range(start, end))
+            if token <= EOS_ID:
+                assert start == end
+            elif tokenizer.is_byte(token):
+                assert end == start + 1
+                byte = bytes([int(piece[1:-1], 16)])
+                assert byte in text[start:end].encode() or text[start:end] == "\ufffd"
+            else:
+                assert piece.replace("\u2581", " ") in (text[start:end], " " + text[start:end])
+        assert covered == set(range(len(text)))
+    assert tokenizer.spans(tokenizer.encode("日 the"))[-1][1] == 5
+    the = tokenizer.encode("the")
+    spans = tokenizer.spans(the * 2)
+    assert spans[0][0] == 0 and spans[len(the)][0] == 3 and spans[-1][1] == 7
