@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_mt.text.lines import one_line
 from transformer_mt.text.tokenizer import NUM_SPECIAL, Tokenizer, train_tokenizer
 
 LINES = [
@@ -41,6 +42,16 @@ def test_text_comes_back(kind: str, text: str) -> None:
     assert tokenizer.decode(ids) == text
     assert all(NUM_SPECIAL <= token < tokenizer.vocab_size for token in ids)
     assert tokenizer.encode_batch([text, "", text]) == [ids, [], ids]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@given(ids=st.lists(st.integers(0, 299) | st.integers(NUM_SPECIAL, NUM_SPECIAL + 255)))
+def test_whatever_a_model_writes_is_one_line_of_text(kind: str, ids: list[int]) -> None:
+    """B040: any ids, broken characters and newlines spelled in bytes among them, with special ids between."""
+    text = one_line(_tokenizer(kind).decode(ids))
+    assert not {"\n", "\r"} & set(text)
+    assert text.encode("utf-8").decode("utf-8") == text
+    assert text == one_line(_tokenizer(kind).decode([token for token in ids if token >= NUM_SPECIAL]))
 
 
 @given(text=TEXT)

@@ -2,8 +2,11 @@
 
 Every string comes back unchanged from `decode(encode(text))`, whatever characters it holds, except that
 U+2581 (SentencePiece's own mark for a space) comes back as a space: characters outside the vocabulary are
-spelled in bytes, nothing is normalised, and special tokens cannot be typed. Knows nothing of files of text,
-of languages, or of padding.
+spelled in bytes, nothing is normalised, and special tokens cannot be typed. What nobody sees (soft hyphens,
+zero-width joiners, U+0085, control characters) is text like any other: it cuts a word where it stands and
+comes back there. What a model writes may hold line ends and halves of characters, spelled in bytes: `decode`
+gives line ends as they are and U+FFFD for a broken character. Knows nothing of files of text, of languages,
+or of padding.
 """
 
 from __future__ import annotations
