@@ -200,6 +200,7 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_done(tmp_path: Path) -> 
             output.write(SOURCE[2:3], b"THREE" * 1000 + b"\n")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (tmp_path / "out.partial").read_bytes() == b"ONE\nTWO\n"  # what was torn takes no space
     _finish(tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"ONE\nTWO\nTHREE\nFOUR\n"
 
