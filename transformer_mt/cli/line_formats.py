@@ -6,7 +6,7 @@ Whatever a text holds, it cannot add a line or a column. Knows nothing of files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "tsv", "jsonl", "moses")
 ADDED_FIELDS = ("translation", "score", "flags", "parts")
 """What a JSON object always gains; `nbest`, `alignment`, `tokens` and `token_scores` come when asked for."""
-_DIGITS = 6
+DIGITS = 6
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\r": "\\r", "\n": "\\n"})
 
 
@@ -70,13 +70,13 @@ class LineFormat:
     def _tsv(self, number: int, source: SourceLine, translation: Translation) -> list[str]:
         rows = []
         for rank, one in enumerate(translation.nbest, start=1):
-            row = [str(number), str(rank), _decimal(one.score), ",".join(translation.flags), source.text]
+            row = [str(number), str(rank), decimal(one.score), ",".join(translation.flags), source.text]
             row.append(one.text)
             if self.alignment:
                 row.append(_pharaoh(one))
             if self.token_scores:
-                row += [" ".join(self._tokens(one)), " ".join(map(_decimal, one.token_scores or ()))]
-            rows.append("\t".join(column.translate(_ESCAPES) for column in row))
+                row += [" ".join(self._tokens(one)), " ".join(map(decimal, one.token_scores or ()))]
+            rows.append(tab_separated(row))
         return rows
 
     def _jsonl(self, number: int, source: SourceLine, translation: Translation) -> list[str]:
@@ -87,21 +87,16 @@ class LineFormat:
         }
         if self.nbest:
             fields["nbest"] = [self._candidate(one) for one in translation.nbest]
-        added = json.dumps(
-            {self.added_prefix + name: value for name, value in fields.items()}, ensure_ascii=False
-        )
-        # The object that was read is kept to the letter: numbers, escapes and doubled names included.
         given = source.raw if source.is_json else json.dumps({"source": source.text}, ensure_ascii=False)
-        opened = given.strip(" \t\r\n")[:-1].rstrip(" \t\r\n")
-        return [f"{opened}{'' if opened == '{' else ', '}{added[1:]}"]
+        return [with_fields(given, {self.added_prefix + name: value for name, value in fields.items()})]
 
     def _candidate(self, one: Candidate) -> dict[str, Any]:
-        fields: dict[str, Any] = {"translation": one.text, "score": round(one.score, _DIGITS)}
+        fields: dict[str, Any] = {"translation": one.text, "score": round(one.score, DIGITS)}
         if self.alignment:
             fields["alignment"] = _pharaoh(one)
         if self.token_scores:
             fields["tokens"] = self._tokens(one)
-            fields["token_scores"] = [round(score, _DIGITS) for score in one.token_scores or ()]
+            fields["token_scores"] = [round(score, DIGITS) for score in one.token_scores or ()]
         return fields
 
     def _moses(self, number: int, source: SourceLine, translation: Translation) -> list[str]:
@@ -109,8 +104,8 @@ class LineFormat:
         for one in translation.nbest:
             features = f"Length= {len(one.ids)}"
             if self.token_scores:
-                features = f"LogProb= {_decimal(sum(one.token_scores or ()))} {features}"
-            columns = [str(number - 1), one.text.replace("|||", "&#124;" * 3), features, _decimal(one.score)]
+                features = f"LogProb= {decimal(sum(one.token_scores or ()))} {features}"
+            columns = [str(number - 1), one.text.replace("|||", "&#124;" * 3), features, decimal(one.score)]
             lines.append(" ||| ".join([*columns, _pharaoh(one)] if self.alignment else columns))
         return lines
 
@@ -123,5 +118,17 @@ def _pharaoh(one: Candidate) -> str:
     return " ".join(f"{src}-{tgt}" for src, tgt in one.alignment or ())
 
 
-def _decimal(score: float) -> str:
-    return f"{score:.{_DIGITS}f}"
+def tab_separated(columns: Sequence[str]) -> str:
+    """One line; tabs, line ends and backslashes in a column are spelled \\t, \\r, \\n and \\\\."""
+    return "\t".join(column.translate(_ESCAPES) for column in columns)
+
+
+def with_fields(given: str, added: Mapping[str, Any]) -> str:
+    """A JSON object as it was read, to the letter (numbers, escapes, doubled names), with fields behind."""
+    opened = given.strip(" \t\r\n")[:-1].rstrip(" \t\r\n")
+    return f"{opened}{'' if opened == '{' else ', '}{json.dumps(added, ensure_ascii=False)[1:]}"
+
+
+def decimal(score: float) -> str:
+    """A score as text."""
+    return f"{score:.{DIGITS}f}"

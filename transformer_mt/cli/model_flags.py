@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which weights, where, and a flag for every key of the recipe's decoding section."""
+def add_weight_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which weights, and where."""
     parser.add_argument(
         "--checkpoint",
         default="best",
@@ -27,6 +27,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="best, latest, averaged or a step (default: best)",
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N (default: a GPU where there is one)")
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which weights, where, and a flag for every key of the recipe's decoding section."""
+    add_weight_arguments(parser)
     parser.add_argument(
         "--workers",
         type=int,
@@ -42,8 +47,14 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="consider the N likeliest target tokens of every source token and the most frequent ones only; "
         "learned from the training data at first (default: 0, all tokens; 20 is a good number)",
     )
+    add_decoding_arguments(parser, DecodingConfig.model_fields)
+
+
+def add_decoding_arguments(parser: argparse.ArgumentParser, keys: Iterable[str]) -> None:
+    """A flag for each of these keys of the recipe's decoding section."""
     group = parser.add_argument_group("decoding (default: as in the run's recipe)")
-    for key, field in DecodingConfig.model_fields.items():
+    for key in keys:
+        field = DecodingConfig.model_fields[key]
         kind = type(field.default)
         choices = get_args(field.annotation) if kind is str else None
         flag, about = f"--{key.replace('_', '-')}", (field.description or "").rstrip(".")
@@ -79,8 +90,8 @@ def load_translator(args: argparse.Namespace, *others: str, **options: Any) -> T
 
 
 def decoding_flags(args: argparse.Namespace) -> dict[str, Any]:
-    """The keys of the decoding section that the arguments of `add_model_arguments` name."""
-    given: dict[str, Any] = {key: getattr(args, key) for key in DecodingConfig.model_fields}
+    """The keys of the decoding section that the arguments of `add_decoding_arguments` name."""
+    given: dict[str, Any] = {key: getattr(args, key, None) for key in DecodingConfig.model_fields}
     return {key: value for key, value in given.items() if value is not None}
 
 

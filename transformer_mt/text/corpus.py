@@ -44,7 +44,7 @@ def read_pairs(source: str, root: str | Path, src_lang: str, tgt_lang: str) -> I
         return _tsv_pairs(paths[0])
     if kind == "jsonl":
         return _record_pairs(_json_records(paths[0]), src_lang, tgt_lang)
-    return _line_pairs(*paths)
+    return line_pairs(*paths)
 
 
 def source_files(source: str, root: str | Path, src_lang: str, tgt_lang: str) -> list[Path]:
@@ -105,7 +105,12 @@ def _only_one(base: Path, lang: str) -> Path:
     return found[0]
 
 
-def _line_pairs(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
+def line_pairs(src_path: str | Path, tgt_path: str | Path) -> Iterator[Pair]:
+    """The lines of two files, side by side.
+
+    Raises:
+        DataError: as `read_lines`; unequal numbers of lines, after all pairs.
+    """
     src_lines, tgt_lines = read_lines(src_path), read_lines(tgt_path)
     src_count = tgt_count = 0
     while True:
@@ -124,13 +129,26 @@ def _line_pairs(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
 
 def _tsv_pairs(path: Path) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise DataError(
-                f"{path}:{number}: must be source TAB target, but has {len(columns)} "
-                f"column{'s' * (len(columns) != 1)}; mend the line or use two files or JSONL"
-            )
-        yield columns[0], columns[1]
+        yield tsv_pair(line, f"{path}:{number}")
+
+
+def tsv_pair(line: str, where: str) -> Pair:
+    """The two columns of a line.
+
+    Args:
+        line: source TAB target.
+        where: file:line, for the message.
+
+    Raises:
+        DataError: another number of columns.
+    """
+    columns = line.split("\t")
+    if len(columns) != 2:
+        raise DataError(
+            f"{where}: must be source TAB target, but has {len(columns)} "
+            f"column{'s' * (len(columns) != 1)}; mend the line or use two files or JSONL"
+        )
+    return columns[0], columns[1]
 
 
 def _json_records(path: Path) -> Iterator[tuple[str, Any]]:
@@ -141,12 +159,27 @@ def _json_records(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _record_pairs(records: Iterator[tuple[str, Any]], src_lang: str, tgt_lang: str) -> Iterator[Pair]:
     for where, record in records:
-        columns = columns_of(record, where)
-        names = ("src", "tgt") if "src" in columns and "tgt" in columns else (src_lang, tgt_lang)
-        missing = [column for column in names if column not in columns]
-        if missing:
-            raise DataError(
-                f"{where}: has no column `{missing[0]}`, only {', '.join(map(str, columns)) or 'none'}; "
-                f"needed are src and tgt, {src_lang} and {tgt_lang}, or a `translation` that holds them"
-            )
-        yield text_of(columns[names[0]], where, names[0]), text_of(columns[names[1]], where, names[1])
+        yield record_pair(record, where, src_lang, tgt_lang)
+
+
+def record_pair(record: Any, where: str, src_lang: str, tgt_lang: str) -> Pair:
+    """The two texts of an object.
+
+    Args:
+        record: from `parse_json`.
+        where: file:line, for messages.
+        src_lang: field of the source where there are no src and tgt.
+        tgt_lang: the same of the target.
+
+    Raises:
+        DataError: no such fields, or no text in them.
+    """
+    columns = columns_of(record, where)
+    names = ("src", "tgt") if "src" in columns and "tgt" in columns else (src_lang, tgt_lang)
+    missing = [column for column in names if column not in columns]
+    if missing:
+        raise DataError(
+            f"{where}: has no column `{missing[0]}`, only {', '.join(map(str, columns)) or 'none'}; "
+            f"needed are src and tgt, {src_lang} and {tgt_lang}, or a `translation` that holds them"
+        )
+    return text_of(columns[names[0]], where, names[0]), text_of(columns[names[1]], where, names[1])
