@@ -21,6 +21,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests.end_to_end.conftest import MakeTask
 from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
+from transformer_mt.data import build
 from transformer_mt.evaluation.scores import Score
 from transformer_mt.training.validation import ValidationLoss
 
@@ -201,6 +202,23 @@ def test_what_a_continued_run_may_change(task: MakeTask, capsys: Capture) -> Non
     assert train(recipe, "training.max_steps=2", "training.learning_rate=1e-4") == 0
     log = (run_of(recipe) / "train.log").read_text(encoding="utf-8")
     assert "continuing with training.learning_rate: 0.003 -> 0.0001" in log
+
+
+def test_another_vocabulary_of_the_same_text_is_not_mixed_in(
+    task: MakeTask, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B106: prepared data that were lost, and a library that now learns other pieces from the same text."""
+    recipe = task()
+    assert train(recipe, "training.max_steps=1") == 0
+    shutil.rmtree(recipe.parent / "prepared")
+    learn = build.train_tokenizer
+    monkeypatch.setattr(build, "train_tokenizer", lambda lines, **options: learn([*lines][:50], **options))
+    before = contents(run_of(recipe))
+    capsys.readouterr()
+    assert train(recipe, "training.max_steps=2") == 5
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "was trained with another vocabulary than the one learned now" in error
+    assert contents(run_of(recipe)) == before
 
 
 def _another_text(recipe: Path) -> Path:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformer_mt.checkpoint import Checkpoint, load_weights, rotate, save_checkpoint, write_json
 from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
-from transformer_mt.errors import DivergenceError
+from transformer_mt.errors import CheckpointError, DivergenceError
 from transformer_mt.runtime.device import peak_memory
 from transformer_mt.text.tokenizer import Tokenizers
 from transformer_mt.training.logbook import Logbook, Totals
@@ -100,7 +100,16 @@ class Trainer:
         self._signal = 0
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Continue from a checkpoint of this run, bit for bit."""
+        """Continue from a checkpoint of this run, bit for bit.
+
+        Raises:
+            CheckpointError: it was trained with other tokenizers than the data have now.
+        """
+        if checkpoint.scalars["tokenizers"] != [side.fingerprint for side in self.tokenizers]:
+            raise CheckpointError(
+                f"{checkpoint.folder}: was trained with another vocabulary than the one learned now from the "
+                "same text; put back the old prepared data, or start anew with --overwrite"
+            )
         saved = dict(checkpoint.scalars["progress"])
         self.progress = Progress(**{**saved, "totals": Totals(**saved["totals"])})
         ema = self.updater.ema
