@@ -62,7 +62,7 @@ def run(packed: bool, checkpointing: bool, backend: CompileCounterWithBackend | 
 def test_same_bits_and_one_compilation_per_kind_of_layer(
     packed: bool, checkpointing: bool, name: str
 ) -> None:
-    """Pins graph breaks, a compilation per shape or per layer, and another function than the written one.
+    """B139: graph breaks, a compilation per shape or per layer, and another function than the written one.
 
     One more is allowed: sizes that are equal in the first batch are taken for the same until they differ.
     """

@@ -186,3 +186,25 @@ def test_text_that_looks_tokenised_is_noted(files: Path, capsys: Capture) -> Non
     said = "split looks tokenised: 12 of 12 lines end in a full stop by itself"
     assert said in " ".join(capsys.readouterr().out.split())
     assert said in report()["sets"][0]["note"]
+
+
+def test_a_row_for_each_path_of_one_set(files: Path, capsys: Capture) -> None:
+    """B178: equal file names of two runs are two rows, each with its own score; a third of another length, a
+    second set of references, or one system alone is refused; the tests of significance repeat themselves."""
+    for name, content in (("runA", "one"), ("runB", "two")):
+        write(files / name / "out.txt", (files / content).read_text("utf-8").split("\n")[:-1])
+    hyps = ["--hyp", "runA/out.txt", "--hyp", "runB/out.txt"]
+    for _ in range(2):
+        assert compare(*PLAIN, *hyps, "--output", "out") == 0
+    printed = capsys.readouterr().out
+    assert printed[: len(printed) // 2] == printed[len(printed) // 2 :]
+    assert [one["name"] for one in report()["systems"]] == ["runA/out.txt", "runB/out.txt"]
+    values = [result["scores"][0]["values"][0] for result in report()["sets"][0]["results"]]
+    assert values[0] == pytest.approx(100.0) and values[1] < 90.0
+    assert report()["sets"][0]["results"][1]["scores"][0]["p_bootstrap"] < 0.05
+    write(files / "runC" / "out.txt", ["a", "b"])
+    assert compare(*PLAIN, *hyps, "--hyp", "runC/out.txt") == 3
+    error = capsys.readouterr().err
+    assert "2" in error and "12" in error and "runC" in error
+    assert compare(*PLAIN, "--hyp", "runA/out.txt") == 2
+    assert "name at least two systems" in capsys.readouterr().err

@@ -58,7 +58,7 @@ def test_a_skipped_update_counts_its_tokens_but_not_its_loss():
 
 
 def test_records_after_the_step_continued_from_are_cut(tmp_path):
-    """Pins duplicate steps after a resume, and a half-written last line of a killed run."""
+    """B200: duplicate steps after a resume, and a half-written last line of a killed run."""
     path = tmp_path / "metrics.jsonl"
     lines = [json.dumps({"kind": "train", "step": step}) for step in (5, 10, 15)]
     path.write_text("\n".join([*lines, "[3]", "null", '{"kind": "tr']), encoding="utf-8")
