@@ -371,7 +371,8 @@ class DecodingConfig(_Section):
     coverage_penalty: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     """beta: hypotheses of a beam lose what they have left untranslated, told by their attention; 0 is off."""
     temperature: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
-    """Above 0 nothing is searched: nbest translations are drawn, 1 from the model's own distribution."""
+    """Above 0 nothing is searched: nbest translations are drawn, equal ones given once; at 1 from the model's
+    own distribution."""
     top_k: CountOrZero = 0
     """Draw from the likeliest top_k tokens alone; 0 is off."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.batches import padded, padded_prefixes, same_length_batches
 from transformer_mt.decoding.beam_search import Hypothesis, beam_search
+from transformer_mt.decoding.coverage import by_coverage
 from transformer_mt.decoding.greedy import greedy_search
 from transformer_mt.decoding.models import evaluating, rough_output, with_products
 from transformer_mt.decoding.sampling import Sampling, sample
@@ -232,12 +233,22 @@ class Searcher:
         inputs = self._inputs(batch)
         if decoding.beam_size == 1:
             return _finite(greedy_search(stepper, **inputs), 1)
-        return beam_search(
+        found = beam_search(
             stepper,
             **inputs,
             beam_size=decoding.beam_size,
             # Several hypotheses may spell the same text; the spare ones take the places of copies.
-            num_finished=1 if decoding.nbest == 1 else decoding.beam_size,
+            num_finished=1 if decoding.nbest == 1 and not decoding.coverage_penalty else decoding.beam_size,
+        )
+        if not decoding.coverage_penalty:
+            return found
+        return by_coverage(
+            self.models,
+            [(sentence.src_ids, sentence.number) for sentence in batch],
+            found,
+            beta=decoding.coverage_penalty,
+            device=self.device,
+            batch_size=decoding.batch_size,
         )
 
     def _draw_batch(self, batch: list[Sentence], stepper: Stepper) -> list[list[Hypothesis]]:

@@ -156,10 +156,12 @@ class Stepper:
             hidden.append(hidden_after)  # (B, K, D)
         logits = self._logits(hidden, outputs)
         log_probs = mean_log_probs(logits)
+        assert history is not None or not self.needs_history
         past = _columns(history, vocabulary) if self.needs_history else None
         self.restrict(log_probs, visible, room, vocabulary, history=past, forced=_columns(forced, vocabulary))
         if self.rough_output is None:
             return _named(pick(log_probs, scores, count), vocabulary), following
+        assert pick is top_candidates
         proposed = top_candidates(log_probs, scores, count + _MARGIN)
         changes = self._exact_logits(hidden[0], _named(proposed, vocabulary)) - _picked(logits[0], proposed)
         penalty = self.repetition_penalty

@@ -151,10 +151,11 @@ def test_draws_in_half_precision_are_scored_by_the_exact_output_matrix(
 ) -> None:
     """The rough matrix proposes candidates of a search; what is drawn has its own log-probability."""
     sentences = _sentences(loaded, 4)
-    searcher = _searcher(loaded, temperature=1.0, precision=precision)
-    for sentence, (found,) in zip(sentences, searcher.search(sentences), strict=True):
+    searcher = _searcher(loaded, temperature=1.0, nbest=2, precision=precision)
+    for sentence, (found, other) in zip(sentences, searcher.search(sentences), strict=True):
         values = _token_log_probs(loaded, sentence, found)
         assert found.score == pytest.approx(sum(values) / len(values), abs=0.03)
+        assert found.token_ids != other.token_ids
 
 
 def _shortlist() -> Shortlist:
