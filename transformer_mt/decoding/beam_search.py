@@ -1,8 +1,9 @@
 """Beam search over a stepper: live and finished hypotheses apart, batched over sentences.
 
-Score of a hypothesis = log-probability / length^alpha, the length counting eos. The search speaks ids and
-knows neither models nor text. Every operation acts on each sentence alone, so that a sentence's result does
-not depend on its neighbours.
+Score of a hypothesis = log-probability / length^alpha, the length counting eos; with a repetition penalty the
+log-probability is the penalised one, by which the search chooses. The search speaks ids and knows neither
+models nor text. Every operation acts on each sentence alone, so that a sentence's result does not depend on
+its neighbours.
 """
 
 from __future__ import annotations

@@ -127,6 +127,34 @@ def test_finished_sentences_leave_the_batch_but_never_too_many() -> None:
     assert len(model.rows_per_step) <= 32
 
 
+def test_a_prefix_may_outlast_the_neighbours() -> None:
+    """Rows leave the batch while others still follow their prefixes, each its own."""
+
+    def ends_after(source: int, history: tuple[int, ...]) -> torch.Tensor:
+        logits = torch.full((60,), -9.0)
+        logits[EOS if len(history) >= source else source] = 9.0
+        return logits
+
+    stepper = Stepper([TableModel(ends_after)], bos_id=BOS, eos_id=EOS, banned=BANNED, min_length=1)
+    lengths = [4] * 10 + [14, 15]
+    prefixes = [[]] * 10 + [list(range(30, 42)), list(range(42, 54))]
+    src_ids, mask = sources(lengths)
+    results = beam_search(
+        stepper,
+        src_ids,
+        mask,
+        beam_size=3,
+        num_finished=1,
+        length_penalty=0.0,
+        limits=[20] * 12,
+        prefixes=torch.tensor([[*prefix, *[-1] * (12 - len(prefix))] for prefix in prefixes]),
+    )
+    expected = [
+        prefix + [length] * (length - len(prefix)) for length, prefix in zip(lengths, prefixes, strict=True)
+    ]
+    assert [found[0].token_ids for found in results] == expected
+
+
 def test_a_limit_of_zero_tokens_gives_only_the_empty_hypothesis() -> None:
     """The edge of the length bound: closed before the first token."""
     found = _search({(): {X: -0.1, EOS: -4.0}}, limit=0, beam_size=2)
