@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from transformer_mt import __version__
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, UserError
 
-VERBS = ("prepare", "train", "translate", "evaluate", "compare", "study", "average", "doctor")
+VERBS = ("prepare", "train", "translate", "score", "evaluate", "compare", "study", "average", "doctor")
 _EXIT_CODES = """\
 exit codes: 0 fine, 2 usage or recipe, 3 data, 4 training diverged, 5 checkpoint,
 130/143 interrupted (training: saved, the same command continues)"""

@@ -1,15 +1,47 @@
-"""The models of a search: in the arithmetic that was asked for, and in evaluation mode."""
+"""The models of a search: from their runs, in the arithmetic that was asked for, and in evaluation mode."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from torch import nn
 
+from transformer_mt.checkpoint import LoadedRun, load_run
+from transformer_mt.errors import CheckpointError
 from transformer_mt.model.narrow_linear import HalfLinear, Int8Linear, narrow_linear, with_narrow_products
 from transformer_mt.model.protocol import TrainableModel
+from transformer_mt.text.tokenizer import Tokenizers
+
+
+def load_runs(
+    run: str | Path, *others: str | Path, checkpoint: str | int, device: torch.device
+) -> list[LoadedRun]:
+    """The runs of an ensemble.
+
+    Args:
+        run: the first of them.
+        others: further runs with the same tokenizers.
+        checkpoint: best, latest, averaged or a step.
+        device: where the models shall be.
+
+    Raises:
+        CheckpointError: no such checkpoint, a damaged one, or tokenizers that differ.
+    """
+    loaded = [load_run(folder, checkpoint, device) for folder in (run, *others)]
+    for folder, one in zip(others, loaded[1:], strict=True):
+        if _fingerprints(one.tokenizers) != _fingerprints(loaded[0].tokenizers):
+            raise CheckpointError(
+                f"{folder}: has another tokenizer than {run}; only runs with equal tokenizers can "
+                "translate together (train with tokenizer.from)"
+            )
+    return loaded
+
+
+def _fingerprints(tokenizers: Tokenizers) -> tuple[str, str]:
+    return tokenizers.src.fingerprint, tokenizers.tgt.fingerprint
 
 
 def with_products(model: TrainableModel, dtype: torch.dtype) -> TrainableModel:

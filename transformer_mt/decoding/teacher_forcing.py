@@ -7,7 +7,6 @@ always. Knows neither text nor what is computed.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,17 +14,17 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.batches import padded, padded_length
+from transformer_mt.decoding.batches import padded, padded_length, same_length_batches
 from transformer_mt.decoding.models import evaluating
-from transformer_mt.decoding.stepper import MIN_ROWS, num_rows
+from transformer_mt.decoding.stepper import num_rows
 from transformer_mt.errors import DataError
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.runtime.device import is_out_of_memory
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
-# Padded tokens of the longer side in one batch.
-_MAX_BATCH_TOKENS = 8192
+# From this padded length of the longer side on, MIN_ROWS pairs would be too much for one batch.
+_ALONE_FROM = 513
 
 Result = TypeVar("Result")
 
@@ -100,15 +99,20 @@ def _check_lengths(pairs: Sequence[Pair], limit: int | None) -> None:
 
 def _batches(pairs: Sequence[Pair], batch_size: int) -> Iterator[list[int]]:
     """Places of the pairs, longest first."""
-    by_lengths: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for place, pair in enumerate(pairs):
-        by_lengths[padded_length(pair.src_ids), padded_length([*pair.tgt_ids, EOS_ID])].append(place)
-    for lengths in sorted(by_lengths, reverse=True):
-        places = by_lengths[lengths]
-        size = _MAX_BATCH_TOKENS // max(lengths)
-        size = min(batch_size, size) if size >= MIN_ROWS else 1
-        for start in range(0, len(places), size):
-            yield places[start : start + size]
+    sides = [pair.src_ids for pair in pairs], [_with_eos(pair) for pair in pairs]
+    for places in same_length_batches(*sides, batch_size=batch_size):
+        if _is_alone(pairs[places[0]]):
+            yield from ([place] for place in places)
+        else:
+            yield places
+
+
+def _is_alone(pair: Pair) -> bool:
+    return max(padded_length(pair.src_ids), padded_length(_with_eos(pair))) >= _ALONE_FROM
+
+
+def _with_eos(pair: Pair) -> list[int]:
+    return [*pair.tgt_ids, EOS_ID]
 
 
 def _work_on(
@@ -136,10 +140,9 @@ def _work_on(
 def _forced_batch(pairs: Sequence[Pair], device: torch.device, longest: int | None) -> ForcedBatch:
     src_ids = padded([pair.src_ids for pair in pairs], longest)  # (B, S)
     inputs = padded([[BOS_ID, *pair.tgt_ids] for pair in pairs], longest)  # (B, T)
-    labels = padded([[*pair.tgt_ids, EOS_ID] for pair in pairs], longest)
-    alone = max(src_ids.size(1), inputs.size(1)) * MIN_ROWS > _MAX_BATCH_TOKENS
+    labels = padded([_with_eos(pair) for pair in pairs], longest)
     # A recurrent layer multiplies one position of all rows at a time: the rows themselves have to be enough.
-    rows = torch.arange(1 if alone else num_rows(len(pairs), 1)).clamp(max=len(pairs) - 1)  # (R,)
+    rows = torch.arange(1 if _is_alone(pairs[0]) else num_rows(len(pairs), 1)).clamp(max=len(pairs) - 1)
     src_ids = src_ids[rows].to(device)
     return ForcedBatch(
         pairs, src_ids, padding_mask(src_ids, PAD_ID), inputs[rows].to(device), labels[rows].to(device)
