@@ -31,6 +31,7 @@ from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.model.build import Model, build_model
 from transformer_mt.recipe import dump_recipe, load_recipe
 from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers
+from transformer_mt.text.trained_on import TrainedOn
 
 FORMAT = 1
 MODEL, STATE, SCALARS, CONFIG, MANIFEST = (
@@ -41,6 +42,8 @@ MODEL, STATE, SCALARS, CONFIG, MANIFEST = (
     "manifest.json",
 )
 AVERAGED = "averaged"
+TRAINED_ON = "trained_on"
+"""Where among the scalars of a checkpoint `TrainedOn` is."""
 _STEP_FOLDER = re.compile(r"step_(\d{8,})$")
 _log = logging.getLogger(__name__)
 
@@ -58,13 +61,18 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A model ready to translate with, in eval mode, and what it was made from."""
+    """A model ready to translate with, in eval mode, and what it was made from.
+
+    trained_on is what is remembered of the training text; of a run from before that was kept, nothing but the
+    longest length that its recipe allowed.
+    """
 
     recipe: Recipe
     model: Model
     tokenizers: Tokenizers
     step: int
     checkpoint_dir: Path
+    trained_on: TrainedOn
 
 
 def folder_of(run_dir: Path, step: int) -> Path:
@@ -280,7 +288,11 @@ def average(run_dir: Path, steps: Sequence[int]) -> Path:
         AVERAGED,
         weights=mean,
         state={},
-        scalars={"step": last.step, "averaged_steps": list(steps)},
+        scalars={
+            "step": last.step,
+            "averaged_steps": list(steps),
+            TRAINED_ON: last.scalars.get(TRAINED_ON),
+        },
         recipe=read_recipe(last.folder),
         tokenizers=load_tokenizers(last.folder),
     )
@@ -373,7 +385,22 @@ def load_run(run: str | Path, which: str | int = "best", device: torch.device | 
             f"{folder}: tokenizer and weights do not belong together; "
             "restore the tokenizer it was trained with"
         )
-    return LoadedRun(recipe, model.to(device).eval(), tokenizers, scalars["step"], folder)
+    model = model.to(device).eval()
+    trained_on = _trained_on(scalars, recipe, folder)
+    return LoadedRun(recipe, model, tokenizers, scalars["step"], folder, trained_on)
+
+
+def _trained_on(scalars: dict[str, Any], recipe: Recipe, folder: Path) -> TrainedOn:
+    stored = scalars.get(TRAINED_ON)
+    if stored is None:
+        return TrainedOn(recipe.data.max_length)
+    try:
+        return TrainedOn.from_json(stored)
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(
+            f"{folder / SCALARS}: `{TRAINED_ON}` tells nothing of a training text ({error!r}); restore the "
+            "file from a copy"
+        ) from None
 
 
 def read_recipe(folder: Path) -> Recipe:

@@ -90,6 +90,8 @@ def test_run_directory_has_everything(copy_task, model):
     info = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
     run = ckpt.load_run(run_dir, "latest")
     assert info["parameters"] == sum(weight.numel() for weight in run.model.parameters())
+    assert run.trained_on.src_tokens < run.recipe.data.max_length
+    assert (run.trained_on.sentences, run.trained_on.usual) == (1, ("copy",))
     record = metrics(run_dir, "train")[-1]
     assert 0.0 < record["padding"] < 0.5
     assert record["tokens_per_second"] > 0.0

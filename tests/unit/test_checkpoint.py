@@ -13,7 +13,9 @@ from transformer_mt.cli.main import main
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.model.build import build_model
+from transformer_mt.text.proportion import Proportion
 from transformer_mt.text.tokenizer import Tokenizers, train_tokenizer
+from transformer_mt.text.trained_on import TrainedOn
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +286,21 @@ def test_load_run_gives_a_model_in_eval_mode_with_its_weights(save, tmp_path):
     assert not any(module.training for module in run.model.modules())
     assert all(bool((weight == 3.0).all()) for weight in run.model.parameters())
     assert run.model.output_weight is run.model.tgt_embedding.weight
+
+
+def test_facts_of_the_training_text_go_along(save, tmp_path, recipe):
+    """Into `load_run`, also of an average; without any the longest length of the recipe stands for them."""
+    facts = TrainedOn(17, 2, Proportion(0.1, 0.9, -0.5, -0.2, 0.8), ("copy",))
+    save(1)
+    assert ckpt.load_run(tmp_path).trained_on == TrainedOn(recipe.data.max_length)
+    for step in (2, 3):
+        save(step, trained_on=facts.as_json())
+    assert ckpt.load_run(tmp_path, 2).trained_on == facts
+    assert ckpt.load_run(ckpt.average(tmp_path, [2, 3])).trained_on == facts
+    assert ckpt.load_run(ckpt.average(tmp_path, [1])).trained_on == TrainedOn(recipe.data.max_length)
+    save(4, trained_on={"src_tokens": "many"})
+    with pytest.raises(CheckpointError, match="`trained_on` tells nothing of a training text"):
+        ckpt.load_run(tmp_path, 4)
 
 
 def test_a_foreign_tokenizer_is_refused(save, tmp_path):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from transformer_mt.data.prepare import PreparedData
     from transformer_mt.model.build import Model
+    from transformer_mt.text.trained_on import TrainedOn
     from transformer_mt.training.logbook import Logbook
     from transformer_mt.training.step import Updater
     from transformer_mt.training.stream import MicroBatches
@@ -232,7 +233,8 @@ def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device)
     from transformer_mt.training.trainer import Trainer
 
     model, updater = build_updater(recipe, prepared, device)
-    validation = _validation_set(recipe, prepared, model, device)
+    trained_on = prepared.trained_on()
+    validation = _validation_set(recipe, prepared, model, trained_on, device)
     drawn = recipe.tokenizer.sampling > 0.0 or recipe.data.noise.is_on
     workers, _ = pick_workers(recipe.training.workers, device, sampling=drawn)
     return Trainer(
@@ -240,6 +242,7 @@ def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device)
         run_dir=Path(recipe.run_dir),
         model=model,
         tokenizers=prepared.tokenizers,
+        trained_on=trained_on,
         updater=updater,
         stream=open_stream(recipe, prepared, workers),
         validation=validation,
@@ -277,7 +280,7 @@ def open_stream(
 
 
 def _validation_set(
-    recipe: Recipe, prepared: PreparedData, model: Model, device: torch.device
+    recipe: Recipe, prepared: PreparedData, model: Model, trained_on: TrainedOn, device: torch.device
 ) -> ValidationSet:
     from transformer_mt.data.batch import make_batch
     from transformer_mt.data.sampler import epoch_batches
@@ -291,7 +294,7 @@ def _validation_set(
     )
     pairs = prepared.valid_pairs()
     sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-    translator = Translator([model], prepared.tokenizers, recipe.decoding, device)
+    translator = Translator([model], prepared.tokenizers, recipe.decoding, device, trained_on=trained_on)
 
     signatures: dict[str, str] = {}
 

@@ -26,6 +26,7 @@ from transformer_mt.data.report import vocabulary_warnings
 from transformer_mt.errors import DataError
 from transformer_mt.text.corpus import source_fingerprint
 from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers
+from transformer_mt.text.trained_on import SAMPLE, TrainedOn
 
 FORMAT_VERSION = 1
 """Part of the fingerprint: raise it when the files or the rules that make them change."""
@@ -57,6 +58,13 @@ class PreparedData:
     def valid_pairs(self) -> list[Pair]:
         """Raw validation text, in the order of the files."""
         return [self.valid.text(index) for index in range(len(self.valid))]
+
+    def trained_on(self) -> TrainedOn:
+        """What a run remembers of the training text; of the texts, a sample from all over is read."""
+        train, (src, tgt) = self.train, self.tokenizers
+        sample = map(train.ids, range(0, len(train), -(-len(train) // SAMPLE)))
+        pairs = [(src.decode(src_ids), tgt.decode(tgt_ids)) for src_ids, tgt_ids in sample]
+        return TrainedOn.learn(train.src_lengths, pairs)
 
 
 def prepare(recipe: Recipe, log: Log = _log_to_stderr) -> PreparedData:

@@ -36,7 +36,7 @@ _log = logging.getLogger("transformer_mt")
 # Any character can be spelled in bytes: unk is never needed.
 BANNED_IDS = (PAD_ID, UNK_ID, BOS_ID)
 # No n-gram of this size comes twice in a loop-safe search.
-_SAFE_NGRAM = 3
+SAFE_NGRAM = 3
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Inputs(TypedDict):
     prefixes: Tensor | None
 
 
-_NO_ROOM = Hypothesis([], 0.0, True)
+NO_ROOM = Hypothesis([], 0.0, True)
 """Stands for the translation of a sentence that does not fit into the memory by itself."""
 
 
@@ -122,7 +122,7 @@ class Searcher:
             )
 
         self._stepper = stepper(decoding.no_repeat_ngram)
-        self._safe_stepper = stepper(min(decoding.no_repeat_ngram or _SAFE_NGRAM, _SAFE_NGRAM))
+        self._safe_stepper = stepper(min(decoding.no_repeat_ngram or SAFE_NGRAM, SAFE_NGRAM))
         limits = [model.max_length for model in self.models if model.max_length is not None]
         self.max_length = min(limits) if limits else None
         self.num_workers = pick_workers(workers, device)
@@ -131,13 +131,15 @@ class Searcher:
     def search(self, sentences: Sequence[Sentence], *, loop_safe: bool = False) -> list[list[Hypothesis]]:
         """The best hypotheses of every sentence, in order, best first; samples in the order they are drawn.
 
+        A sentence that does not fit into the memory even by itself gets `NO_ROOM` and a warning.
+
         Args:
             sentences: in any order.
             loop_safe: search with no_repeat_ngram 3, or with what is set where that is less.
 
         Raises:
-            DataError: a sentence that is too long for learned positions, a prefix that no translation can
-                have, or no sentence that fits into the memory; one of several is left without translation.
+            DataError: a sentence that is too long for learned positions, or a prefix that no translation can
+                have.
             CheckpointError: a model without finite probabilities.
         """
         self._check(sentences)
@@ -160,11 +162,14 @@ class Searcher:
                 f"the model gives no finite probabilities in {self.decoding.precision}; use another "
                 "checkpoint, or precision fp32"
             )
-        if not loop_safe:  # for the second search of a line it has been said
-            _tell_of_no_room(
-                [one for one, found in zip(sentences, results, strict=True) if found == [_NO_ROOM]],
-                len(sentences),
-            )
+        for sentence, best in zip(sentences, results, strict=True):
+            if best == [NO_ROOM] and not loop_safe:  # of a second search it has been said
+                _log.warning(
+                    "transformer-mt: warning: line %d: its %d tokens do not fit into the memory of the "
+                    "device; its translation is left empty: split the line, or lower --beam-size",
+                    sentence.number,
+                    len(sentence.src_ids),
+                )
         return results
 
     def _search_batches(self, tasks: Sequence[_Task]) -> list[list[list[Hypothesis]]]:
@@ -221,7 +226,7 @@ class Searcher:
             if not is_out_of_memory(error):
                 raise
             if len(batch) == 1:
-                return [[_NO_ROOM]]
+                return [[NO_ROOM]]
         half = len(batch) // 2
         first = self._search(batch[:half], stepper)
         return first + self._search(batch[half:], stepper)
@@ -285,20 +290,6 @@ class Searcher:
         if self.max_length is not None:
             limit = min(limit, self.max_length - 1)  # bos takes a position too
         return max(limit, len(sentence.prefix) + 1)
-
-
-def _tell_of_no_room(sentences: Sequence[Sentence], number: int) -> None:
-    """One line that is too long costs its own translation; where none fits, something else is wrong.
-
-    Args:
-        sentences: those that do not fit into the memory.
-        number: how many there were in all.
-    """
-    for one in sentences:
-        problem = f"line {one.number}: its {len(one.src_ids)} tokens do not fit into the memory of the device"
-        if len(sentences) == number:
-            raise DataError(f"{problem}; split the line, or lower --beam-size")
-        _log.warning("transformer-mt: warning: %s; its translation is left empty", problem)
 
 
 def _finite(hypotheses: Sequence[Hypothesis], size: int) -> list[list[Hypothesis]]:

@@ -1,4 +1,4 @@
-"""Texts in, translations out: tokenise, search, and put everything back in order.
+"""Texts in, translations out: tokenise, split, search, look at what came out, and put all back in order.
 
 In fp32 the translation of a line depends on nothing but the line. Files, line formats and scores are not
 known here; models and batches are the searcher's.
@@ -7,78 +7,40 @@ known here; models and batches are the searcher's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from transformer_mt.checkpoint import load_run
 from transformer_mt.config import DecodingConfig
-from transformer_mt.decoding.beam_search import Hypothesis
+from transformer_mt.decoding.alignment import Layer, check_layer
 from transformer_mt.decoding.lexical_table import LINKS, lexical_table
-from transformer_mt.decoding.searcher import BANNED_IDS, Searcher, Sentence
+from transformer_mt.decoding.models import load_runs
+from transformer_mt.decoding.parts import Part, PartMaker
+from transformer_mt.decoding.searcher import BANNED_IDS, Searcher
+from transformer_mt.decoding.second_pass import SecondPass
 from transformer_mt.decoding.shortlist import Shortlist
+from transformer_mt.decoding.translation import (
+    MEMORY,
+    NOTHING,
+    Candidate,
+    Translation,
+    together,
+)
+from transformer_mt.decoding.watched_search import WatchedSearch
 from transformer_mt.decoding.workers import pick_workers
-from transformer_mt.errors import CheckpointError, ConfigError
+from transformer_mt.errors import ConfigError
 from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.recipe import parse_section
 from transformer_mt.runtime.device import pick_device
-from transformer_mt.text.lines import is_blank, one_line
+from transformer_mt.text.lines import is_blank
 from transformer_mt.text.tokenizer import EOS_ID, NUM_SPECIAL, Tokenizers
+from transformer_mt.text.trained_on import TrainedOn
+from transformer_mt.text.verbatim import Source, Verbatim
 
-
-@dataclass(frozen=True)
-class Candidate:
-    """One translation of a line.
-
-    text has no line ends; score is log-probability / length^alpha, the length counting eos; ids are target
-    ids without eos; at_limit says whether the length limit closed it. When asked for, token_scores are the
-    log-probabilities of every id and of eos, and alignment holds pairs of source and target word, from 0.
-    """
-
-    text: str
-    score: float
-    ids: list[int]
-    at_limit: bool
-    token_scores: list[float] | None = None
-    alignment: list[tuple[int, int]] | None = None
-
-
-@dataclass(frozen=True)
-class Translation:
-    """What became of one line: its best translation, and the `nbest` ones with distinct texts.
-
-    num_src_tokens counts the source tokens without eos; 0 for a blank line, whose translation is empty.
-    num_parts counts the parts that a long line was split into; flags name what looks wrong, and retried says
-    whether a second search was made because of it.
-    """
-
-    nbest: list[Candidate]
-    num_src_tokens: int
-    num_parts: int = 1
-    flags: tuple[str, ...] = ()
-    retried: bool = False
-
-    @property
-    def text(self) -> str:
-        """The best translation."""
-        return self.nbest[0].text
-
-    @property
-    def score(self) -> float:
-        """Log-probability / length^alpha of the best translation, the length counting eos."""
-        return self.nbest[0].score
-
-    @property
-    def ids(self) -> list[int]:
-        """Target ids of the best translation."""
-        return self.nbest[0].ids
-
-    @property
-    def at_limit(self) -> bool:
-        """Whether the best translation was closed by the length limit."""
-        return self.nbest[0].at_limit
+__all__ = ["Candidate", "Translation", "Translator"]
 
 
 class Translator:
@@ -91,6 +53,11 @@ class Translator:
         decoding: DecodingConfig,
         device: torch.device | str = "cpu",
         *,
+        trained_on: TrainedOn | None = None,
+        token_scores: bool = False,
+        alignment: Layer | None = None,
+        protect: Sequence[str] = (),
+        tags: bool = False,
         workers: int | None = 1,
         shortlist: Shortlist | None = None,
         follow: bool = True,
@@ -101,10 +68,21 @@ class Translator:
             models: as in `Searcher`, like device, workers, shortlist and follow.
             tokenizers: of all models.
             decoding: how to search.
+            trained_on: what lines the models know. Without it a line is long only for learned positions, and
+                no length is odd.
+            token_scores: whether candidates get the log-probability of each token.
+            alignment: the decoder layer, from 1, or "mean" of all, by which candidates get an alignment.
+            protect: as in `Verbatim`, like tags.
+
+        Raises:
+            ConfigError: no such layer; a pattern that cannot be used.
         """
         self.tokenizers = tokenizers
         self.decoding = decoding
         self.device = torch.device(device)
+        self._trained_on = trained_on
+        self._token_scores, self._alignment = token_scores, alignment
+        self._verbatim = Verbatim(protect, tags=tags)
         self._searcher = Searcher(
             models,
             decoding,
@@ -114,7 +92,21 @@ class Translator:
             shortlist=shortlist,
             follow=follow,
         )
+        self._search = WatchedSearch(self._searcher, tokenizers, trained_on)
+        self._second_pass = SecondPass(self._searcher.models, tokenizers, self.device, decoding.batch_size)
+        if alignment is not None:
+            check_layer(self._searcher.models, alignment)
+        self._part_maker = self._new_part_maker() if decoding.split_long else PartMaker(tokenizers)
         self.shortlist_size = 0 if shortlist is None else shortlist.size
+
+    def _new_part_maker(self) -> PartMaker:
+        facts = self._trained_on
+        known = (self._searcher.max_length, None if facts is None else facts.src_tokens)
+        return PartMaker(
+            self.tokenizers,
+            limit=min((one for one in known if one is not None), default=None),
+            most_sentences=None if facts is None else facts.sentences,
+        )
 
     @property
     def num_workers(self) -> int:
@@ -128,6 +120,10 @@ class Translator:
         *others: str | Path,
         checkpoint: str | int = "best",
         device: str | None = None,
+        token_scores: bool = False,
+        alignment: Layer | None = None,
+        protect: Sequence[str] = (),
+        tags: bool = False,
         workers: int | None = 1,
         shortlist: int = 0,
         **overrides: Any,
@@ -135,10 +131,11 @@ class Translator:
         """Build a translator from a run directory, or an ensemble from several.
 
         Args:
-            run: the run whose recipe says how to search.
+            run: the run whose recipe says how to search, and whose training text says which lines are long.
             others: further runs with the same tokenizers.
             checkpoint: best, latest, averaged or a step.
             device: cpu, cuda, …; by default a GPU where there is one.
+            token_scores: as in `__init__`, like alignment, protect and tags.
             workers: as in `Searcher`.
             shortlist: likeliest target tokens considered for every source token, besides the most frequent
                 ones; learned from the training data at the first use in a run. 0 considers all tokens.
@@ -146,60 +143,121 @@ class Translator:
 
         Raises:
             CheckpointError: no such checkpoint, a damaged one, or tokenizers that differ.
-            ConfigError: an override that cannot be used.
+            ConfigError: an override, a layer or a pattern that cannot be used.
             DataError: a shortlist has to be learned, but the training data are gone.
         """
         target = pick_device(device)
         pick_workers(workers, target)  # refused before anything is read
         if not 0 <= shortlist <= LINKS:
             raise ConfigError(f"--shortlist {shortlist}: must be 0 (off) or at most {LINKS}")
-        loaded = [load_run(folder, checkpoint, target) for folder in (run, *others)]
+        loaded = load_runs(run, *others, checkpoint=checkpoint, device=target)
         first = loaded[0]
-        for folder, other in zip(others, loaded[1:], strict=True):
-            if _fingerprints(other.tokenizers) != _fingerprints(first.tokenizers):
-                raise CheckpointError(
-                    f"{folder}: has another tokenizer than {run}; only runs with equal tokenizers can "
-                    "translate together (train with tokenizer.from)"
-                )
         decoding = parse_section(overrides, first.recipe.decoding)
         return cls(
             [one.model for one in loaded],
             first.tokenizers,
             decoding,
             target,
+            trained_on=first.trained_on,
+            token_scores=token_scores,
+            alignment=alignment,
+            protect=protect,
+            tags=tags,
             workers=workers,
             shortlist=_shortlist(run, checkpoint, first.tokenizers, shortlist, target) if shortlist else None,
             follow=False,
         )
 
-    def translate(self, lines: Sequence[str], first_line: int = 1) -> list[Translation]:
+    def translate(
+        self, lines: Sequence[str], first_line: int = 1, *, prefixes: Sequence[str] | None = None
+    ) -> list[Translation]:
         """One translation per line, in order. A blank line gives an empty text and is not shown to the model.
+
+        A line that does not fit into the memory gets an empty text too, and the flag "memory".
 
         Args:
             lines: raw text.
-            first_line: number of the first line, for error messages.
+            first_line: number of the first line, for messages and for what is drawn.
+            prefixes: text that the translation of each line begins with; of a line in parts, that of the
+                first one. They are no part of what protects and tags see.
 
         Raises:
-            DataError: a line that is too long for learned positions or for the memory.
+            DataError: a line that is too long for learned positions, when none may be split; a prefix that
+                no translation can have.
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, but was given one str")
-        full = [index for index, line in enumerate(lines) if not is_blank(line)]
-        encoded = self.tokenizers.src.encode_batch([lines[index] for index in full])
-        sentences = [
-            Sentence([*ids, EOS_ID], first_line + index) for index, ids in zip(full, encoded, strict=True)
-        ]
-        results = [Translation([Candidate("", 0.0, [], False)], 0)] * len(lines)
-        for index, ids, hypotheses in zip(full, encoded, self._searcher.search(sentences), strict=True):
-            results[index] = self._translation(hypotheses, len(ids))
-        return results
+        sources = [self._verbatim.source(line) for line in lines]
+        parts = self._parts(sources, first_line, prefixes or [""] * len(lines))
+        flat = [part for row in parts for part in row]
+        found = self._search.search(flat)
+        if self._token_scores:
+            found = self._second_pass.with_token_scores(flat, found)
+        ones = iter(found)
+        rows = self._aligned(sources, parts, [list(islice(ones, len(row))) for row in parts])
+        return [self._finished(*line) for line in zip(sources, parts, rows, strict=True)]
 
-    def _translation(self, hypotheses: list[Hypothesis], num_src_tokens: int) -> Translation:
-        distinct: dict[str, Candidate] = {}
-        for found in hypotheses:
-            text = one_line(self.tokenizers.tgt.decode(found.token_ids))
-            distinct.setdefault(text, Candidate(text, found.score, found.token_ids, found.at_limit))
-        return Translation(list(distinct.values())[: self.decoding.nbest], num_src_tokens)
+    def _parts(self, sources: Sequence[Source], first_line: int, prefixes: Sequence[str]) -> list[list[Part]]:
+        """What is searched for, line by line: nothing for one that is blank or stays as it is."""
+        full = [
+            place for place, one in enumerate(sources) if one.untouched is None and not is_blank(one.text)
+        ]
+        made = self._part_maker.parts(
+            [sources[place].text for place in full],
+            [first_line + place for place in full],
+            [prefixes[place] for place in full],
+        )
+        parts: list[list[Part]] = [[] for _ in sources]
+        for place, row in zip(full, made, strict=True):
+            parts[place] = row
+        return parts
+
+    def _aligned(
+        self, sources: Sequence[Source], parts: Sequence[list[Part]], found: list[list[Translation]]
+    ) -> list[list[Translation]]:
+        """With alignments where somebody asks for them, or something has to be put into a translation."""
+        wanted = [
+            place
+            for place, (source, row) in enumerate(zip(sources, parts, strict=True))
+            if row and self._wants_alignment(source, self._together(source, row, found[place]))
+        ]
+        if not wanted:
+            return found
+        flat = self._second_pass.with_alignments(
+            [part for place in wanted for part in parts[place]],
+            [one for place in wanted for one in found[place]],
+            self._alignment or "mean",
+        )
+        aligned = iter(flat)
+        found = list(found)
+        for place in wanted:
+            found[place] = list(islice(aligned, len(parts[place])))
+        return found
+
+    def _wants_alignment(self, source: Source, translation: Translation) -> bool:
+        return self._alignment is not None or any(
+            self._verbatim.needs_alignment(source, one.text) for one in translation.nbest
+        )
+
+    def _together(self, source: Source, parts: list[Part], found: list[Translation]) -> Translation:
+        return together(source.text, parts, found, self.decoding.length_penalty)
+
+    def _finished(self, source: Source, parts: list[Part], found: list[Translation]) -> Translation:
+        """The translation of a line, with all in it that must stay as it is."""
+        if source.untouched is not None:
+            as_it_is = Candidate(source.untouched, 0.0, [], False)
+            return Translation([as_it_is], len(self.tokenizers.src.encode(source.text)))
+        if not parts:
+            return Translation([NOTHING], 0)
+        translation = self._together(source, parts, found)
+        if not (source.spans or source.stripped.tags) or MEMORY in translation.flags:
+            return translation
+        candidates: dict[str, Candidate] = {}
+        for one in translation.nbest:
+            text, links = self._verbatim.finish(source, one.text, one.alignment or [])
+            alignment = None if self._alignment is None else links
+            candidates.setdefault(text, replace(one, text=text, alignment=alignment))
+        return replace(translation, nbest=list(candidates.values()))
 
 
 def _invisible_ids(tokenizers: Tokenizers) -> list[int]:
@@ -221,7 +279,3 @@ def _shortlist(
         banned=BANNED_IDS,
         device=device,
     )
-
-
-def _fingerprints(tokenizers: Tokenizers) -> tuple[str, str]:
-    return tokenizers.src.fingerprint, tokenizers.tgt.fingerprint

@@ -87,20 +87,24 @@ def split(text: str, count: Count, *, limit: int, most_sentences: int | None = N
     return _split(text, count, limit, (sentences, _clauses, _words), most_sentences)
 
 
-def joined(parts: Sequence[str], translations: Sequence[str]) -> str:
+def joined(parts: Sequence[str], translations: Sequence[str]) -> tuple[str, list[int]]:
     """One line of the translations of parts: what stands between two is what suits their scripts.
 
     That is a space, and nothing in a script without spaces, beside nothing, or where a word was cut.
+
+    Returns:
+        The line, and where in it each translation begins.
     """
-    line, before = "", ""
+    line, starts, before = "", list[int](), ""
     for part, text in zip(parts, translations, strict=True):
-        if not text:
-            continue
-        together = needs_no_space(text[0]) or (line and needs_no_space(line[-1]))
-        cut_word = before and not before[-1].isspace() and not needs_no_space(before[-1])
-        line += text if not line or together or cut_word else f" {text}"
-        before = part
-    return line
+        if line and text:
+            close = needs_no_space(line[-1]) or needs_no_space(text[0])
+            cut_word = not before[-1].isspace() and not needs_no_space(before[-1])
+            line += "" if close or cut_word else " "
+        starts.append(len(line))
+        line += text
+        before = part if text else before
+    return line, starts
 
 
 def _ends(text: str, found: re.Match[str], *, letter_case: bool) -> bool:

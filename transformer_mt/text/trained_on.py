@@ -19,8 +19,8 @@ from transformer_mt.text.split import sentences
 
 SAMPLE = 10_000
 """So many pairs tell what is usual."""
-# All but one in a thousand sources have at most the tokens, and all but one in twenty the sentences.
-_TOKENS, _SENTENCES = 0.999, 0.95
+# All but one in a hundred sources have at most the tokens, and all but one in twenty the sentences.
+_TOKENS, _SENTENCES = 0.99, 0.95
 # A sign that more pairs show than this is no sign of anything.
 _USUAL = 0.1
 
@@ -29,7 +29,7 @@ _USUAL = 0.1
 class TrainedOn:
     """Facts of a run's training text.
 
-    src_tokens is the longest source, in tokens with eos, but for one in a thousand; sentences how many a
+    src_tokens is the longest source, in tokens with eos, but for one in a hundred; sentences how many a
     source has at most, but for one in twenty; None is not known. What `usual` names of `oddities` is seen in
     the training text itself, and so means nothing.
     """

@@ -19,12 +19,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_mt.checkpoint import Checkpoint, load_weights, rotate, save_checkpoint, write_json
+from transformer_mt.checkpoint import (
+    TRAINED_ON,
+    Checkpoint,
+    load_weights,
+    rotate,
+    save_checkpoint,
+    write_json,
+)
 from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
 from transformer_mt.errors import CheckpointError, DivergenceError
 from transformer_mt.runtime.device import peak_memory
 from transformer_mt.text.tokenizer import Tokenizers
+from transformer_mt.text.trained_on import TrainedOn
 from transformer_mt.training.logbook import Logbook, Totals
 from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
@@ -85,6 +93,7 @@ class Trainer:
         run_dir: Path,
         model: nn.Module,
         tokenizers: Tokenizers,
+        trained_on: TrainedOn,
         updater: Updater,
         stream: Callable[[int, int], MicroBatches],
         validation: ValidationSet,
@@ -94,6 +103,7 @@ class Trainer:
         """stream: (epoch, position) -> micro-batches from there on; origins: examples -> their file:line."""
         self.recipe, self.config, self.run_dir = recipe, recipe.training, run_dir
         self.model, self.tokenizers, self.updater = model, tokenizers, updater
+        self.trained_on = trained_on
         self.validation, self.pictures, self._origins = validation, pictures, origins
         self.progress = Progress()
         self._open_stream = stream
@@ -175,7 +185,11 @@ class Trainer:
             progress.step,
             weights=raw if ema is None else ema.tensors(),
             state=state,
-            scalars={"progress": asdict(progress), "scaler": self.updater.scaler.state_dict()},
+            scalars={
+                "progress": asdict(progress),
+                "scaler": self.updater.scaler.state_dict(),
+                TRAINED_ON: self.trained_on.as_json(),
+            },
             recipe=self.recipe,
             tokenizers=self.tokenizers,
         )

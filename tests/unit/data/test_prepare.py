@@ -22,6 +22,7 @@ from transformer_mt.data.prepared_files import MANIFEST
 from transformer_mt.errors import ConfigError, DataError
 from transformer_mt.recipe import dump_recipe
 from transformer_mt.text.tokenizer import EOS_ID
+from transformer_mt.text.trained_on import TrainedOn
 
 if TYPE_CHECKING:
     from conftest import Make
@@ -52,6 +53,20 @@ def _append(recipe: Recipe, name: str, src: str, tgt: str) -> None:
     for lang, text in (("de", src), ("en", tgt)):
         with (Path(recipe.data.root or "") / f"{name}.{lang}").open("ab") as stream:
             stream.write(f"{text}\n".encode())
+
+
+def test_what_a_run_remembers_is_that_of_the_text(make_recipe: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same from the ids as from the text itself; of a larger text a sample is read."""
+    recipe = make_recipe({"max_length_ratio": 100.0})
+    prepared = _prepare(recipe)
+    root = Path(recipe.data.root or "")
+    src, tgt = ((root / f"train.{lang}").read_text().splitlines() for lang in ("de", "en"))
+    pairs = list(dict.fromkeys(zip(src, tgt, strict=True)))
+    assert len(pairs) == len(prepared.train)
+    assert prepared.trained_on() == TrainedOn.learn(prepared.train.src_lengths, pairs)
+    monkeypatch.setattr(prepare_module, "SAMPLE", 100)
+    step = -(-len(pairs) // 100)
+    assert prepared.trained_on() == TrainedOn.learn(prepared.train.src_lengths, pairs[::step])
 
 
 def test_ids_are_those_of_the_text(make_recipe: Make) -> None:

@@ -137,4 +137,6 @@ def test_time_grows_with_the_line_and_no_faster(unit: str) -> None:
 )
 def test_joined_by_what_suits_the_target(parts: list[str], texts: list[str], line: str) -> None:
     """A space between parts; none in Chinese or Japanese, beside an empty part, or where a word was cut."""
-    assert joined(parts, texts) == line
+    found, starts = joined(parts, texts)
+    assert found == line
+    assert [found[start:][: len(text)] for start, text in zip(starts, texts, strict=True)] == texts
