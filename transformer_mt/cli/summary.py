@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from transformer_mt.decoding.translation import LIMIT
 from transformer_mt.text.presplit import count_presplit, presplit_note
 
 if TYPE_CHECKING:
@@ -50,10 +51,11 @@ class Summary:
             self.blank += not one.num_src_tokens
             self.src_tokens += one.num_src_tokens
             self.tgt_tokens += len(one.ids)
-            self.flags.update(one.flags)
+            wrong = [flag for flag in one.flags if flag != LIMIT]  # which is told by itself
+            self.flags.update(wrong)
             self.retried += one.retried
             for met, numbers in (
-                (one.flags, self._flagged),
+                (wrong, self._flagged),
                 (one.num_parts > 1, self._split),
                 (one.at_limit, self._cut),
             ):
@@ -76,8 +78,8 @@ class Summary:
             )
         if self._split:
             told.append(
-                f"note: {len(self._split)} of {self.lines} lines were too long for the model and translated "
-                f"in parts, first line {self._split[0]}; see --split-long"
+                f"note: {len(self._split)} of {self.lines} lines are more than the model knows and "
+                f"were translated in parts, first line {self._split[0]}; see --split-long"
             )
         if self._flagged:
             kinds = ", ".join(f"{name} {count}" for name, count in sorted(self.flags.items()))

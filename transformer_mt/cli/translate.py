@@ -11,19 +11,26 @@ import hashlib
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt import __version__
-from transformer_mt.cli.line_formats import FORMATS, LineFormat
+from transformer_mt.cli.line_formats import LineFormat
 from transformer_mt.cli.model_flags import (
     add_model_arguments,
     decoding_flags,
     load_translator,
     refuse_overwriting,
 )
-from transformer_mt.cli.source_lines import INPUT_FORMATS, SourceLine, SourceLines, reads_json
+from transformer_mt.cli.source_lines import SourceLine, SourceLines, reads_json
+from transformer_mt.cli.translate_flags import (
+    LINES_PER_WORKER,
+    MOST_SHARES,
+    add_input_arguments,
+    add_output_arguments,
+)
 from transformer_mt.errors import EXIT_OK, ConfigError
 from transformer_mt.text.arrivals import STDIN, is_regular
 from transformer_mt.text.lines import one_line
@@ -35,9 +42,6 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator
 
 HELP = "translate text with a trained run: one output line per input line"
-_LINES_PER_WORKER = 1024
-# So many workers' lines are sorted together at most; the first output waits for all of them.
-_MOST_SHARES = 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,56 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="another run with the same tokenizers that translates along; may be repeated",
     )
     parser.add_argument("--quiet", action="store_true", help="only errors on stderr: no progress, no summary")
-    _add_output_arguments(parser)
-    _add_input_arguments(parser)
+    add_output_arguments(parser)
+    add_input_arguments(parser)
     add_model_arguments(parser)
-
-
-def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("output")
-    group.add_argument(
-        "--output",
-        metavar="FILE",
-        help="write here instead of to stdout; appears when all is done, and is FILE.partial until then",
-    )
-    group.add_argument(
-        "--resume", action="store_true", help="go on with the FILE.partial that an interrupted command left"
-    )
-    group.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="text: one translation a line; tsv: line, rank, score, flags, source, translation, separated "
-        "by tabs (\\t, \\r and \\\\ in a text are spelled so); jsonl: the object that was read, or one of "
-        "the source, with translation, score, flags and parts; moses: n-best list (default: jsonl if that is "
-        "read, tsv for --nbest above 1, else text)",
-    )
-    group.add_argument(
-        "--added-prefix",
-        metavar="TEXT",
-        default="",
-        help="jsonl: begin the names of all added fields with this",
-    )
-    group.add_argument(
-        "--buffer-size",
-        type=int,
-        metavar="N",
-        help="lines that are read, sorted, translated and written together; of what comes slowly, those that "
-        f"are there (default: {_LINES_PER_WORKER} per worker, at most {_LINES_PER_WORKER * _MOST_SHARES})",
-    )
-
-
-def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("input")
-    group.add_argument(
-        "--input-format",
-        choices=INPUT_FORMATS,
-        help="of every FILE (default: jsonl if its name says so, else text)",
-    )
-    group.add_argument(
-        "--source-field",
-        metavar="NAME",
-        help="jsonl: the field with the text (default: src or the source language, also inside translation)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -119,8 +76,9 @@ def run(args: argparse.Namespace) -> int:
         logging.getLogger("transformer_mt").setLevel(logging.WARNING)
     style, sources = _formats(args, files)
     total = sources.count()
-    translator = load_translator(args, *args.ensemble)
-    size = args.buffer_size or _LINES_PER_WORKER * min(translator.num_workers, _MOST_SHARES)
+    translator = load_translator(args, *args.ensemble, **_options(args))
+    style = replace(style, pieces=_spelling(translator))
+    size = args.buffer_size or LINES_PER_WORKER * min(translator.num_workers, MOST_SHARES)
     summary = Summary()
     with _output(args, translator, style, size) as output:
         done = _translated(translator, sources.buffers(size), style, output, summary)
@@ -130,18 +88,32 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """What `Translator.load` takes besides model and search; all of it changes what is written."""
+    return {"token_scores": args.token_scores, "alignment": args.alignment}
+
+
+def _spelling(translator: Translator) -> Callable[[Sequence[int]], list[str]]:
+    from transformer_mt.text.tokenizer import EOS_ID
+
+    return lambda ids: translator.tokenizers.tgt.pieces([*ids, EOS_ID])
+
+
 def _refuse(args: argparse.Namespace, files: Sequence[str]) -> None:
     """What can be seen to be wrong before anything is read."""
     if args.buffer_size is not None and args.buffer_size < 1:
         raise ConfigError(f"--buffer-size {args.buffer_size}: must be at least 1")
     if args.resume and not _is_replaced(args.output):
         raise ConfigError("--resume: goes on with an output file; name that file with --output")
+    if args.prefix and args.prefix_field:
+        raise ConfigError("--prefix-field: --prefix names a file already; leave one of them out")
     if not _is_replaced(args.output):
         refuse_overwriting("--output", args.output, [])
         return
     from transformer_mt.cli.partial_output import partial_names
 
-    read = ["/dev/stdin" if file == STDIN else file for file in files if file != STDIN or is_regular(STDIN)]
+    named = [*files, args.prefix] if args.prefix else files
+    read = ["/dev/stdin" if file == STDIN else file for file in named if file != STDIN or is_regular(STDIN)]
     for written in (args.output, *map(str, partial_names(args.output))):
         refuse_overwriting("--output", written, read)
 
@@ -152,19 +124,34 @@ def _formats(args: argparse.Namespace, files: Sequence[str]) -> tuple[LineFormat
     from transformer_mt.recipe import parse_section
 
     recipe = read_recipe(find_checkpoint(args.run_dir, args.checkpoint))
-    nbest = parse_section(decoding_flags(args), recipe.decoding).nbest
+    nbest = parse_section(decoding_flags(args), recipe.decoding).nbest > 1
+    more = {"--nbest": nbest, "--token-scores": args.token_scores, "--alignment": args.alignment is not None}
+    asked = next((flag for flag, given in more.items() if given), None)
     fields = [args.source_field] if args.source_field else ["src", recipe.data.src_lang]
     json_in = reads_json(files, args.input_format)
-    if args.source_field and not json_in:
-        raise ConfigError("--source-field: lines of text have no fields; add --input-format jsonl")
-    name = args.format or ("jsonl" if json_in else "tsv" if nbest > 1 else "text")
-    if name == "text" and nbest > 1:
-        raise ConfigError(f"--format text: has room for one translation, but nbest is {nbest}; use tsv")
+    for flag, given in (("--source-field", args.source_field), ("--prefix-field", args.prefix_field)):
+        if given and not json_in:
+            raise ConfigError(f"{flag}: lines of text have no fields; add --input-format jsonl")
+    name = args.format or ("jsonl" if json_in else "tsv" if asked else "text")
+    if name == "text" and asked:
+        raise ConfigError(f"--format text: has no room for what {asked} gives; use tsv, jsonl or moses")
     if args.added_prefix and name != "jsonl":
         raise ConfigError(f"--added-prefix: {name} has no fields; add --format jsonl")
-    style = LineFormat(name, nbest > 1, added_prefix=args.added_prefix)
-    taken = style.added_fields if name == "jsonl" else ()
-    return style, SourceLines(files, kind=args.input_format, fields=fields, taken=taken)
+    style = LineFormat(
+        name,
+        nbest=nbest,
+        alignment=args.alignment is not None,
+        token_scores=args.token_scores,
+        added_prefix=args.added_prefix,
+    )
+    return style, SourceLines(
+        files,
+        kind=args.input_format,
+        fields=fields,
+        prefix_field=args.prefix_field,
+        prefix_file=args.prefix,
+        taken=style.added_fields if name == "jsonl" else (),
+    )
 
 
 def _translated(
@@ -181,9 +168,9 @@ def _translated(
             continue
         first, start = output.found + summary.lines + 1, time.perf_counter()
         texts = [line.text for line in lines]
-        translations = translator.translate(texts, first_line=first)
-        summary.look_at(texts)
+        translations = translator.translate(texts, first, prefixes=[line.prefix for line in lines])
         summary.add(first, translations, time.perf_counter() - start)
+        summary.look_at(texts)
         written = style.lines(first, lines, translations)
         output.write(
             [line.key for line in lines], b"".join(one_line(text).encode() + b"\n" for text in written)
@@ -192,12 +179,11 @@ def _translated(
 
 
 def _show_progress(args: argparse.Namespace, done: Iterator[int], total: int | None, found: int) -> None:
-    """A bar on stderr where that is a terminal."""
+    """A bar on stderr where that is a terminal, unless the lines come out there too."""
     from tqdm import tqdm
 
-    with tqdm(
-        total=total, initial=found, unit=" lines", disable=True if args.quiet else None, file=sys.stderr
-    ) as bar:
+    hidden = args.quiet or (args.output is None and sys.stdout.isatty())
+    with tqdm(total=total, initial=found, unit=" lines", disable=hidden or None, file=sys.stderr) as bar:
         for lines in done:
             bar.update(lines)
 
@@ -229,7 +215,7 @@ def _settings(
 
     folders = [find_checkpoint(run, args.checkpoint) for run in (args.run_dir, *args.ensemble)]
     decoding = translator.decoding.model_dump()
-    if decoding["precision"] == "fp32":
+    if decoding["precision"] in ("fp32", "int8"):
         del decoding["batch_size"]  # batches and buffers change nothing then
     else:
         decoding["buffer_size"] = size
@@ -243,6 +229,9 @@ def _settings(
         "added_prefix": args.added_prefix,
         "input_format": args.input_format,
         "source_field": args.source_field,
+        "prefix": args.prefix is not None,
+        "prefix_field": args.prefix_field,
+        **_options(args),
         **decoding,
     }
 

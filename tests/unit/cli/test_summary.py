@@ -27,11 +27,13 @@ def test_lines_that_deserve_a_look_are_pointed_at() -> None:
     """B054, B059: how many, the first of them by its number in the whole input, and what to do."""
     summary = Summary()
     summary.add(11, [_one(1), _one(1, cut=True), _one(1, parts=3), _one(1, flags=("loop", "copy"))], 1.0)
-    summary.add(15, [_one(1, cut=True), _one(1, flags=("loop",), retried=True)], 1.0)
+    summary.add(
+        15, [_one(1, cut=True, flags=("limit",)), _one(1, flags=("loop", "limit"), retried=True)], 1.0
+    )
     _, cut, split, wrong = summary.told()
     assert cut.startswith("note: 2 of 6 translations were cut off at their longest length, first in line 12;")
     assert split.startswith(
-        "note: 1 of 6 lines were too long for the model and translated in parts, first line 13;"
+        "note: 1 of 6 lines are more than the model knows and were translated in parts, first line 13;"
     )
     assert (
         "2 of 6 translations look wrong (copy 1, loop 2; 1 lines searched twice), first in line 14;" in wrong

@@ -1,0 +1,85 @@
+"""Flags of `translate` alone: how lines come in and go out. Parses nothing but `--alignment`."""
+
+from __future__ import annotations
+
+import argparse
+
+from transformer_mt.cli.line_formats import FORMATS
+from transformer_mt.cli.source_lines import INPUT_FORMATS
+
+LINES_PER_WORKER = 1024
+# So many workers' lines are sorted together at most; the first output waits for all of them.
+MOST_SHARES = 16
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where translations go, how they are written, and what is told about them."""
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write here instead of to stdout; appears when all is done, and is FILE.partial until then",
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="go on with the FILE.partial that an interrupted command left"
+    )
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="text: one translation a line; tsv: line, rank, score, flags, source, translation, separated "
+        "by tabs (\\t, \\r and \\\\ in a text are spelled so); jsonl: the object that was read, or one of "
+        "the source, with translation, score, flags and parts; moses: n-best list (default: jsonl if that is "
+        "read, tsv for what text has no room for, else text)",
+    )
+    group.add_argument(
+        "--token-scores",
+        action="store_true",
+        help="also the log-probability of every target token, in two more columns or fields",
+    )
+    group.add_argument(
+        "--alignment",
+        type=layer,
+        metavar="LAYER|mean",
+        help="also which words belong together, as pairs i-j of source and target word from 0, by the "
+        "attention of a decoder layer from 1, or the mean of all; words stand between spaces, and in "
+        "Chinese, Japanese and the like each character is one",
+    )
+    group.add_argument(
+        "--added-prefix",
+        metavar="TEXT",
+        default="",
+        help="jsonl: begin the names of all added fields with this",
+    )
+    group.add_argument(
+        "--buffer-size",
+        type=int,
+        metavar="N",
+        help="lines that are read, sorted, translated and written together; of what comes slowly, those that "
+        f"are there (default: {LINES_PER_WORKER} per worker, at most {LINES_PER_WORKER * MOST_SHARES})",
+    )
+
+
+def layer(word: str) -> int | str:
+    """What --alignment takes."""
+    return word if word == "mean" else int(word)
+
+
+def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a line of the input is, and what belongs to it."""
+    group = parser.add_argument_group("input")
+    group.add_argument(
+        "--input-format",
+        choices=INPUT_FORMATS,
+        help="of every FILE (default: jsonl if its name says so, else text)",
+    )
+    group.add_argument(
+        "--source-field",
+        metavar="NAME",
+        help="jsonl: the field with the text (default: src or the source language, also inside translation)",
+    )
+    group.add_argument(
+        "--prefix", metavar="FILE", help="text that the translations begin with, one a line; blank is none"
+    )
+    group.add_argument(
+        "--prefix-field", metavar="NAME", help="jsonl: the field with that text, in objects that have one"
+    )
