@@ -181,9 +181,10 @@ def test_an_ensemble_is_neither_of_its_runs(
 
 
 def test_unequal_sides_are_refused_before_anything_is_written(
-    run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B148: exit code 3, both numbers, no score."""
+    monkeypatch.setattr("transformer_mt.cli.score._BUFFER_LINES", 1)
     _write(tmp_path / "src", ["a", "b", "c"])
     _write(tmp_path / "tgt", ["a", "b"])
     assert _score(run, "--src", tmp_path / "src", "--tgt", tmp_path / "tgt") == 3

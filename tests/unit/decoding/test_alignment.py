@@ -52,12 +52,14 @@ def test_words_pay_the_mean_of_their_tokens_and_get_the_sum() -> None:
 
 
 def test_a_token_of_several_words_is_divided_among_them() -> None:
-    """As a piece of two Chinese characters is; each word is linked once where all is level."""
-    spans, word_spans = [(0, 2), (2, 3)], [(0, 1), (1, 2), (2, 3)]
-    shares = word_shares(torch.tensor([[0.8, 0.2], [0.2, 0.8]]), spans, spans, word_spans, word_spans)
-    paid = torch.tensor([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.1, 0.1, 0.8]]).double()
+    """As a piece of two Chinese characters is: it is half of each. On both sides the second word has a token
+    of its own too; where both are level the first is taken."""
+    spans, words = [(0, 2), (2, 3)], [(0, 1), (1, 3)]
+    shares = word_shares(torch.tensor([[0.6, 0.4], [0.2, 0.8]]), spans, spans, words, words)
+    first, second = (0.3, 0.3 + 0.4), (0.1, 0.1 + 0.8)  # what both source words get of each target token
+    paid = torch.tensor([first, [(a / 2 + b) / 1.5 for a, b in zip(first, second, strict=True)]]).double()
     torch.testing.assert_close(shares, paid / paid.sum(0), rtol=1e-6, atol=1e-6)
-    assert links(shares) == [(0, 0), (0, 1), (2, 2)]
+    assert links(torch.tensor([[0.5, 0.5], [0.5, 0.5]])) == [(0, 0), (0, 1), (1, 0)]
 
 
 def test_a_word_that_all_look_at_draws_no_links() -> None:
