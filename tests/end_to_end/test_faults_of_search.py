@@ -166,3 +166,22 @@ def test_what_does_not_fit_into_the_memory_costs_itself_alone(
     assert expected[6] != ""
     (said,) = [record.getMessage() for record in caplog.records if "do not fit" in record.getMessage()]
     assert re.search(r"warning: line 7: its \d+ tokens do not fit .* its translation is left empty", said)
+
+
+def test_letter_case_and_other_scripts_cost_no_line(
+    run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """B035, B062: a model of small letters is given capitals and other scripts: every line comes out, none
+    empty, and those whose characters it mostly does not know are counted in the summary and marked."""
+    lines = ["the cat sat", "The Cat Sat", "THE CAT SAT.", "ААА", "한국어 rand", "a 猫", "ok 😀"]
+    source = tmp_path / "in.txt"
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["translate", str(run), str(source), "--device", "cpu", "--format", "tsv"]) == 0
+    captured = capfd.readouterr()
+    rows = [row.split("\t") for row in captured.out.split("\n")[:-1]]
+    assert [row[4] for row in rows] == lines
+    assert not any(is_blank(row[5]) for row in rows)
+    # Of the second line four of nine characters are unknown, of the Korean one three of seven.
+    unknown = [row[0] for row in rows if "unknown" in row[3].split(",")]
+    assert unknown == ["3", "4"]
+    assert re.search(r"translations look wrong \(.*unknown 2", captured.err)

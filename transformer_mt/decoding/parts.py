@@ -23,7 +23,7 @@ from typing import NamedTuple
 from transformer_mt.decoding.searcher import Sentence
 from transformer_mt.text.lines import is_blank
 from transformer_mt.text.split import sentences, split
-from transformer_mt.text.tokenizer import EOS_ID, Tokenizers
+from transformer_mt.text.tokenizer import EOS_ID, NUM_BYTES, NUM_SPECIAL, Tokenizers
 
 
 class Part(NamedTuple):
@@ -37,6 +37,14 @@ class Part(NamedTuple):
     start: int
     shown: str
     sentence: Sentence
+
+
+def mostly_unknown(parts: Sequence[Part]) -> bool:
+    """Whether most characters of a line have no piece of their own: a script that the models hardly know."""
+    bytes_of = (token - NUM_SPECIAL for part in parts for token in part.sentence.src_ids)
+    # The first byte of a character stands for it.
+    spelled = sum(0 <= byte < NUM_BYTES and byte & 0xC0 != 0x80 for byte in bytes_of)
+    return 2 * spelled > sum(len(word) for part in parts for word in part.shown.split())
 
 
 class PartMaker:

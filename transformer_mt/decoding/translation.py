@@ -14,8 +14,9 @@ from transformer_mt.text.split import joined
 from transformer_mt.text.tokenizer import EOS_ID
 from transformer_mt.text.words import unit_spans
 
-MEMORY, LIMIT = "memory", "limit"
-"""Flags besides the signs of `text/oddities.py`: no room for the line; closed by the length limit."""
+MEMORY, LIMIT, UNKNOWN = "memory", "limit", "unknown"
+"""Flags besides the signs of `text/oddities.py`: no room for the line; closed by the length limit; most
+characters of the source are not in the vocabulary."""
 
 Links = list[tuple[int, int]]
 """Source word and target word, from 0, in order."""

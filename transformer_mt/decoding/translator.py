@@ -18,13 +18,14 @@ from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.alignment import Layer, check_layer
 from transformer_mt.decoding.lexical_table import LINKS, lexical_table
 from transformer_mt.decoding.models import load_runs
-from transformer_mt.decoding.parts import Part, PartMaker
+from transformer_mt.decoding.parts import Part, PartMaker, mostly_unknown
 from transformer_mt.decoding.searcher import BANNED_IDS, Searcher
 from transformer_mt.decoding.second_pass import SecondPass
 from transformer_mt.decoding.shortlist import Shortlist
 from transformer_mt.decoding.translation import (
     MEMORY,
     NOTHING,
+    UNKNOWN,
     Candidate,
     Translation,
     together,
@@ -250,6 +251,8 @@ class Translator:
         if not parts:
             return Translation([NOTHING], 0)
         translation = self._together(source, parts, found)
+        if mostly_unknown(parts):
+            translation = replace(translation, flags=(*translation.flags, UNKNOWN))
         if not (source.spans or source.stripped.tags) or MEMORY in translation.flags:
             return translation
         candidates: dict[str, Candidate] = {}
