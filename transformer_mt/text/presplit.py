@@ -1,7 +1,7 @@
 """Text that another program has cut into pieces already: it would be cut twice, and score nothing.
 
-Marks of pieces in a line or two are somebody's text; marks in many lines are a mistake. Knows nothing of where
-lines come from.
+Marks of pieces in a line or two are somebody's text; marks in many lines are a mistake. Knows nothing of
+where lines come from.
 """
 
 from __future__ import annotations
