@@ -34,6 +34,7 @@ from transformer_mt.cli.translate_flags import (
 from transformer_mt.errors import EXIT_OK, ConfigError
 from transformer_mt.text.arrivals import STDIN, is_regular
 from transformer_mt.text.lines import one_line
+from transformer_mt.text.protection import compile_patterns
 
 if TYPE_CHECKING:
     from transformer_mt.cli.partial_output import PartialOutput
@@ -90,7 +91,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     """What `Translator.load` takes besides model and search; all of it changes what is written."""
-    return {"token_scores": args.token_scores, "alignment": args.alignment}
+    return {
+        "token_scores": args.token_scores,
+        "alignment": args.alignment,
+        "protect": args.protect,
+        "tags": args.tags,
+    }
 
 
 def _spelling(translator: Translator) -> Callable[[Sequence[int]], list[str]]:
@@ -101,6 +107,7 @@ def _spelling(translator: Translator) -> Callable[[Sequence[int]], list[str]]:
 
 def _refuse(args: argparse.Namespace, files: Sequence[str]) -> None:
     """What can be seen to be wrong before anything is read."""
+    compile_patterns(args.protect)
     if args.buffer_size is not None and args.buffer_size < 1:
         raise ConfigError(f"--buffer-size {args.buffer_size}: must be at least 1")
     if args.resume and not _is_replaced(args.output):

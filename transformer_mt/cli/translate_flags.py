@@ -45,6 +45,20 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "Chinese, Japanese and the like each character is one",
     )
     group.add_argument(
+        "--protect",
+        metavar="REGEX",
+        action="append",
+        default=[],
+        help="what this regular expression (of Python) matches in a line stands in its translation as it is, "
+        "such as placeholders, links and numbers; may be repeated",
+    )
+    group.add_argument(
+        "--tags",
+        action="store_true",
+        help="keep the tags of HTML and XML: they are taken out of a line and put back around the words that "
+        "they belong to (--alignment counts the words without them)",
+    )
+    group.add_argument(
         "--added-prefix",
         metavar="TEXT",
         default="",
