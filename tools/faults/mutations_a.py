@@ -33,6 +33,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("end_to_end/test_faults_of_lines.py::test_pairs_stay_pairs",),
     ),
     Mutation(
+        "B006",
+        "blank lines are moved behind the others",
+        "decoding/translator.py",
+        "for place, row in zip(full, made, strict=True):",
+        "for place, row in enumerate(made):",
+        ("end_to_end/test_faults_of_lines.py::test_every_line_comes_out_where_it_went_in",),
+    ),
+    Mutation(
         "B007",
         "a final newline starts another line",
         "text/lines.py",
@@ -50,6 +58,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if not lines[-1]:\n        lines.pop()",
         "if lines:\n        lines.pop()",
         ("end_to_end/test_faults_of_lines.py::test_pairs_stay_pairs",),
+    ),
+    Mutation(
+        "B009",
+        "a line that is too long is left out",
+        "decoding/parts.py",
+        "            self._cut(line, number, prefix)\n            if self",
+        "            []\n            if self",
+        ("end_to_end/test_faults_of_long_input.py::test_a_long_line_takes_no_other_with_it",),
     ),
     Mutation(
         "B011",
@@ -80,6 +96,22 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return all(map(_shows_nothing, text))",
         "return bool(text) and all(map(_shows_nothing, text))",
         ("end_to_end/test_faults_of_lines.py::test_every_line_comes_out_where_it_went_in",),
+    ),
+    Mutation(
+        "B016",
+        "blank lines are shown to the model",
+        "decoding/translator.py",
+        "if one.untouched is None and not is_blank(one.text)",
+        "if one.untouched is None",
+        ("end_to_end/test_faults_of_lines.py::test_every_line_comes_out_where_it_went_in",),
+    ),
+    Mutation(
+        "B018",
+        "a pair without a source is trained on",
+        "text/corpus_check.py",
+        "codes[~(_each(bool, src, np.bool_) & _each(bool, tgt, np.bool_))] = EMPTY",
+        "codes[~_each(bool, tgt, np.bool_)] = EMPTY",
+        ("end_to_end/test_faults_of_lines.py::test_pairs_stay_pairs",),
     ),
     Mutation(
         "B019",
@@ -132,11 +164,33 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "B052",
+        "no line is too long",
+        "decoding/parts.py",
+        "if self._limit is not None and len(ids) >= self._limit:",
+        "if self._limit is not None and len(ids) < 0:",
+        (
+            "end_to_end/test_faults_of_long_input.py::test_a_long_line_takes_no_other_with_it",
+            "unit/decoding/test_translator.py::test_a_line_too_long_for_learned_positions_is_split_or_named",
+        ),
+    ),
+    Mutation(
+        "B054",
+        "of a long line the first part is translated",
+        "decoding/parts.py",
+        "most_sentences=self._most)\n",
+        "most_sentences=self._most)[:1]\n",
+        (
+            "end_to_end/test_faults_of_long_input.py::test_the_room_for_a_translation_grows_with_its_source",
+            "unit/decoding/test_translator.py::test_a_long_line_is_its_parts",
+        ),
+    ),
+    Mutation(
         "B055",
         "a batch that finds no room is given up whole",
         "decoding/searcher.py",
-        "            if len(batch) == 1:\n                return [[_NO_ROOM]]",
-        "            if batch:\n                return [[_NO_ROOM]] * len(batch)",
+        "            if len(batch) == 1:\n                return [[NO_ROOM]]",
+        "            if batch:\n                return [[NO_ROOM]] * len(batch)",
         ("end_to_end/test_faults_of_search.py::test_what_does_not_fit_into_the_memory_costs_itself_alone",),
     ),
     Mutation(
@@ -175,6 +229,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "B062",
+        "lines of other scripts are not told",
+        "decoding/parts.py",
+        "return 2 * spelled > sum(",
+        "return 2 * spelled < 0 * sum(",
+        ("end_to_end/test_faults_of_search.py::test_letter_case_and_other_scripts_cost_no_line",),
+    ),
+    Mutation(
         "B063",
         "more candidates are asked for than there are",
         "decoding/candidates.py",
@@ -205,6 +267,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         (
             "unit/decoding/test_beam_search.py::test_length_decides_the_ranking_as_documented",
             "unit/decoding/test_translator.py::test_scores_are_log_probabilities_over_length",
+        ),
+    ),
+    Mutation(
+        "B069",
+        "a text that can be spelled in two ways stands there twice",
+        "decoding/watched_search.py",
+        "distinct.setdefault(text, Candidate(",
+        'distinct.setdefault(f"{len(distinct)} {text}", Candidate(',
+        (
+            "end_to_end/test_faults_of_search.py::test_no_translation_is_in_its_list_twice",
+            "unit/decoding/test_translator.py::test_n_best_texts_differ_though_their_tokens_spell_the_same",
         ),
     ),
     Mutation(
