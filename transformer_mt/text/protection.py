@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from transformer_mt.errors import ConfigError
 from transformer_mt.text.insertion import Draft, Guarded
+from transformer_mt.text.lines import one_line
 from transformer_mt.text.placing import Alignment, Placing, Span, overlapping
 from transformer_mt.text.words import needs_no_space
 
@@ -35,12 +36,12 @@ def compile_patterns(patterns: Iterable[str], where: str = "--protect") -> list[
             found = re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             raise ConfigError(
-                f"{where} {pattern!r}: is no regular expression ({error}); "
+                f"{where} '{one_line(pattern)}': is no regular expression ({error}); "
                 r"write \ before a sign that stands for itself"
             ) from None
         if found.search(""):
             raise ConfigError(
-                f"{where} {pattern!r}: also matches empty text, of which nothing can be kept; "
+                f"{where} '{one_line(pattern)}': also matches empty text, of which nothing can be kept; "
                 "ask for one character at least, such as with + instead of *"
             )
         compiled.append(found)

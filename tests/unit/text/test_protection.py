@@ -39,12 +39,12 @@ def kept(
     ("pattern", "message"),
     [
         (
-            "(a",
-            r"^--protect '\(a': is no regular expression \(missing \), unterminated.*write \\ before a sign",
+            "(a\n",
+            r"^--protect '\(a ': is no regular expression \(missing \), unterminated.*write \\ before a sign",
         ),
         ("a{99999999999}", "--protect 'a.9{11}.': is no regular expression"),
         ("[z-a]", "is no regular expression .bad character range"),
-        (r"\d*", r"--protect '\\\\d\*': also matches empty text.*with \+ instead of \*$"),
+        (r"\d*", r"^--protect '\\d\*': also matches empty text.*with \+ instead of \*$"),
         ("", "--protect '': also matches empty text"),
     ],
 )
