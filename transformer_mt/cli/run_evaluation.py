@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from transformer_mt.config import Recipe
-from transformer_mt.errors import ConfigError
+from transformer_mt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator
@@ -82,10 +82,15 @@ def read_sets(run: Run, wanted: Sequence[str] | None) -> dict[str, list[tuple[st
 
 
 def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translator: Translator) -> Evaluated:
-    """Translate and score a set, and write both into the run."""
+    """Translate and score a set, and write both into the run.
+
+    Raises:
+        DataError: a line that does not fit into the memory.
+    """
     import torch
 
     from transformer_mt.checkpoint import read_json
+    from transformer_mt.decoding.translation import MEMORY
     from transformer_mt.evaluation.scores import score, tokenised_remark
     from transformer_mt.runtime.device import machine_name
     from transformer_mt.text.lines import write_lines
@@ -95,6 +100,12 @@ def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translat
     start = time.perf_counter()
     translations = translator.translate([source for source, _ in pairs])
     seconds = time.perf_counter() - start
+    without = sum(MEMORY in translation.flags for translation in translations)
+    if without:
+        raise DataError(
+            f"{run.path}: {without} lines of {name} do not fit into the memory of {translator.device}, and a "
+            "score without them means nothing; lower --beam-size or name another --device"
+        )
     hypotheses = [translation.text for translation in translations]
     recipe = run.recipe
     references = [target for _, target in pairs]

@@ -31,7 +31,7 @@ from transformer_mt.cli.translate_flags import (
     add_input_arguments,
     add_output_arguments,
 )
-from transformer_mt.errors import EXIT_OK, ConfigError
+from transformer_mt.errors import EXIT_OK, ConfigError, DataError
 from transformer_mt.text.arrivals import STDIN, is_regular
 from transformer_mt.text.lines import one_line
 from transformer_mt.text.protection import compile_patterns
@@ -68,8 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Translate files or stdin."""
+    """Translate files or stdin. Returns 3 where a line did not fit into the memory and has no translation."""
     from transformer_mt.cli.summary import Summary
+    from transformer_mt.decoding.translation import MEMORY
 
     files = args.files or [STDIN]
     _refuse(args, files)
@@ -86,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
         _show_progress(args, done, total, output.found)
     for line in summary.told():
         _say(args, line)
-    return EXIT_OK
+    # Every line has come out, but not every translation.
+    return DataError.exit_code if summary.flags[MEMORY] else EXIT_OK
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

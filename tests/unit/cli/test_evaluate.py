@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import sacrebleu
+import torch
 from random_run import made_up_lines, random_run
 
 from transformer_mt.cli.main import main
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.evaluation.scores import score
+from transformer_mt.model.transformer import Transformer
 
 
 def _write(path: Path, lines: list[str]) -> None:
@@ -52,6 +54,20 @@ def test_all_test_sets_of_the_recipe_are_scored_by_name(
         assert f"{name} ({size} lines)\n  BLEU " in printed
         assert all(f"{one.value:6.2f}  {one.signature}" in printed for one in expected)
     assert printed.count("chrF2++") == printed.count("TER ") == 2
+
+
+def test_a_set_that_does_not_fit_into_the_memory_has_no_score(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B055: one empty line too many would pass for a bad translation."""
+
+    def tight(self: Transformer, src_ids: torch.Tensor, src_mask: torch.Tensor) -> object:
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(Transformer, "encode", tight)
+    assert main(["evaluate", str(run), "--device", "cpu", "--test", "test"]) == 3
+    assert "5 lines of test do not fit into the memory of cpu, and a score" in capsys.readouterr().err
+    assert not list((run / "evaluation").iterdir())
 
 
 def test_one_set_and_decoding_flags_can_be_chosen(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
