@@ -23,9 +23,9 @@ _RECIPE = """\
 run_dir: run
 data: {train: train, valid: valid, src_lang: de, tgt_lang: en}
 tokenizer: {type: bpe, vocab_size: 330}
-model: {d_model: 16, num_heads: 1, d_ff: 16, num_encoder_layers: 1, num_decoder_layers: 1}
+model: {d_model: 8, num_heads: 1, d_ff: 8, num_encoder_layers: 1, num_decoder_layers: 1}
 training: {max_steps: 1, max_tokens: 256, warmup_steps: 1, save_every: 1, validate_every: 1, metric: nll}
-decoding: {beam_size: 2, max_len_a: 0.2, max_len_b: 4}
+decoding: {beam_size: 2, max_len_a: 0, max_len_b: 3}
 """
 _SHOWN = 5
 
