@@ -14,6 +14,7 @@ from transformer_mt.errors import DataError
 from transformer_mt.text.arrivals import STDIN, Line, arriving_lines, is_regular
 from transformer_mt.text.corpus import line_pairs, record_pair, tsv_pair
 from transformer_mt.text.json_lines import columns_of, parse_json, text_of
+from transformer_mt.text.lines import is_blank
 
 INPUT_FORMATS = ("tsv", "jsonl")
 # So many lines at a time are looked at before the first is scored.
@@ -95,6 +96,8 @@ class PairLines:
             yield done
 
     def _pair_line(self, line: Line) -> PairLine:
+        if is_blank(line.text):
+            return PairLine("", "")
         where = f"{line.file}:{line.number}"
         if not reads_json([line.file], self._kind):
             return PairLine(*tsv_pair(line.text, where))

@@ -12,7 +12,7 @@ from typing import Any
 from transformer_mt.errors import DataError
 from transformer_mt.text.arrivals import STDIN, Line, arriving_lines, is_regular
 from transformer_mt.text.json_lines import columns_of, parse_json, text_of
-from transformer_mt.text.lines import PACKED_SUFFIXES, read_lines
+from transformer_mt.text.lines import PACKED_SUFFIXES, is_blank, read_lines
 
 INPUT_FORMATS = ("text", "jsonl")
 _JSON_SUFFIXES = tuple(f".jsonl{suffix}" for suffix in PACKED_SUFFIXES)
@@ -108,7 +108,7 @@ class SourceLines:
             raise DataError(f"{self._prefix_file}: has {more} more lines than the source; give it one a line")
 
     def _source_line(self, line: Line, prefixes: Iterator[str] | None) -> SourceLine:
-        is_json = _is_json(line.file, self._kind)
+        is_json = _is_json(line.file, self._kind) and not is_blank(line.text)
         text, prefix = self._from_json(line) if is_json else (line.text, "")
         if prefixes is not None:
             found = next(prefixes, None)
@@ -117,7 +117,7 @@ class SourceLines:
                     f"{self._prefix_file}: has no line for {line.file}:{line.number}; give it one a line"
                 )
             prefix = found
-        return SourceLine(text, line.text, is_json, prefix)
+        return SourceLine(text, line.text, is_json, "" if is_blank(prefix) else prefix)
 
     def _from_json(self, line: Line) -> tuple[str, str]:
         where = f"{line.file}:{line.number}"

@@ -28,7 +28,8 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="text: one translation a line; tsv: line, rank, score, flags, source, translation, separated "
         "by tabs (\\t, \\r and \\\\ in a text are spelled so); jsonl: the object that was read, or one of "
-        "the source, with translation, score, flags and parts; moses: n-best list (default: jsonl if that is "
+        "the source, with translation, score, flags and parts; moses: n-best list, ||| in a text being "
+        "&#124;&#124;&#124; (default: jsonl if that is "
         "read, tsv for what text has no room for, else text)",
     )
     group.add_argument(

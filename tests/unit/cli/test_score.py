@@ -147,7 +147,7 @@ def test_the_summary_adds_up(
     assert f"log-probability {total:.2f}, perplexity {math.exp(-total / tokens):.4f} per target token" in err
     assert f"{-total / characters:.4f} nats per target character" in err
     assert f"note: 2 of {len(SOURCES)} lines are blank on one side only, first line 7" in err
-    blank = _write(tmp_path / "blank", ["\t", " \t\u3000"])
+    blank = _write(tmp_path / "blank", ["\t", ""])
     assert _score(run, blank) == 0
     out, err = capfd.readouterr()
     assert out == "0.000000\n" * 2 and "2 lines (2 blank), 0 target tokens" in err and "perplexity" not in err

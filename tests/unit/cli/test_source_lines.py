@@ -47,6 +47,24 @@ def test_the_source_is_the_first_field_that_is_there(tmp_path: Path) -> None:
     assert [line.text for line in _lines(path, fields=["src", "de"])] == ["y", "x z", "v", " "]
 
 
+def test_a_blank_line_among_json_is_a_blank_text(tmp_path: Path) -> None:
+    """Every line has its translation: nothing behind a paragraph break is lost."""
+    lines = _lines(_file(tmp_path, "a.jsonl", '{"src": "a"}\n\n \u00a0\n{"src": "b"}\n'))
+    assert [(line.text, line.is_json) for line in lines] == [
+        ("a", True),
+        ("", False),
+        (" \u00a0", False),
+        ("b", True),
+    ]
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\u00a0", "\u200b"])
+def test_a_prefix_that_nobody_sees_is_none(tmp_path: Path, blank: str) -> None:
+    """The search would begin every translation with a space, and go on badly."""
+    path, beside = _file(tmp_path, "a", "x\n"), str(_file(tmp_path, "p", f"{blank}\n"))
+    assert [line.prefix for line in _lines(path, prefix_file=beside)] == [""]
+
+
 def test_prefixes_come_from_a_field_or_a_file(tmp_path: Path) -> None:
     """One a line; a record without the field has none. They are part of what a line is known by."""
     path = _file(tmp_path, "a.jsonl", '{"src": "a", "p": "The"}\n{"src": "b"}\n{"src": "c", "p": null}\n')
@@ -62,7 +80,6 @@ def test_prefixes_come_from_a_field_or_a_file(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("no json", r"a.jsonl:2: is not JSON"),
-        ("", r"a.jsonl:2: is not JSON"),
         ("[]", r"a.jsonl:2: must be an object"),
         ('{"text": "a"}', r"a.jsonl:2: has no field src or de, only text; .* --source-field"),
         ("{}", r"a.jsonl:2: has no field src or de, only none"),
