@@ -8,6 +8,8 @@ from typing import Any
 from transformer_mt.errors import DataError
 from transformer_mt.text.lines import one_line
 
+_JSON_NAMES = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
+
 
 def parse_json(line: str, where: str) -> Any:
     """The value that a line spells.
@@ -35,7 +37,7 @@ def columns_of(record: Any, where: str) -> dict[str, Any]:
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         columns = record["translation"]
     if not isinstance(columns, dict):
-        raise DataError(f"{where}: must be an object, but is {type(columns).__name__} instead")
+        raise DataError(f"{where}: must be an object, but is {_json_name(columns)}; write one object a line")
     return columns
 
 
@@ -46,9 +48,15 @@ def text_of(value: Any, where: str, field: str) -> str:
         DataError: it is not text, or text that cannot be encoded.
     """
     if not isinstance(value, str):
-        raise DataError(f"{where}: `{field}` must be text, but is {type(value).__name__} instead")
+        raise DataError(
+            f"{where}: `{field}` must be text, but is {_json_name(value)}; mend it, or name another field"
+        )
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
         raise DataError(f"{where}: `{field}` holds half of a surrogate pair; mend the text") from None
     return one_line(value)
+
+
+def _json_name(value: Any) -> str:
+    return _JSON_NAMES.get(type(value), "a number")

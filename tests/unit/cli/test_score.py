@@ -208,9 +208,9 @@ def test_of_a_stream_the_lines_before_a_broken_one_come_first(
     "case",
     [
         ('{"src": "a"}', [], "in.jsonl:1: has no column `de`, only src; needed are src and tgt, de and en"),
-        ('{"src": 1, "tgt": "a"}', [], "in.jsonl:1: `src` must be text, but is int instead"),
+        ('{"src": 1, "tgt": "a"}', [], "in.jsonl:1: `src` must be text, but is a number; mend it"),
         ("{", [], "in.jsonl:1: is not JSON"),
-        ("[]", [], "in.jsonl:1: must be an object, but is list instead"),
+        ("[]", [], "in.jsonl:1: must be an object, but is an array; write one object a line"),
         ('{"src": "a", "tgt": "b", "score": 1}', [], "in.jsonl:1: has a field score already; give those"),
         ('{"a": "a"}', ["--source-field", "a", "--target-field", "b"], "in.jsonl:1: has no field b, only a"),
     ],

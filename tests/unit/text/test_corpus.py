@@ -114,10 +114,10 @@ def test_line_ends_inside_json_become_spaces(tmp_path: Path) -> None:
         ("{", "is not JSON"),
         ("", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("[1]", "must be an object, but is list instead"),
+        ("[1]", "must be an object, but is an array; write one object a line"),
         ('{"de": "a", "fr": "b"}', "has no column `en`, only de, fr; needed are src and tgt, de and en, or"),
         ("{}", "has no column `de`, only none;"),
-        ('{"src": null, "tgt": "a"}', "`src` must be text, but is NoneType instead"),
+        ('{"src": null, "tgt": "a"}', "`src` must be text, but is null; mend it"),
         ('{"src": "a", "tgt": "\\ud800"}', "`tgt` holds half of a surrogate pair"),
     ],
 )

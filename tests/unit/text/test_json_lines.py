@@ -25,9 +25,9 @@ def test_what_is_no_record_is_told_with_its_place() -> None:
     """File and line, and what is there instead."""
     with pytest.raises(DataError, match=r"f:7: is not JSON \(.*\); write one object a line"):
         parse_json("{", "f:7")
-    with pytest.raises(DataError, match="f:7: must be an object, but is list instead"):
+    with pytest.raises(DataError, match="f:7: must be an object, but is an array; write one object a line"):
         columns_of([1], "f:7")
-    with pytest.raises(DataError, match="f:7: `src` must be text, but is int instead"):
+    with pytest.raises(DataError, match="f:7: `src` must be text, but is a number; mend it"):
         text_of(1, "f:7", "src")
     with pytest.raises(DataError, match="f:7: `src` holds half of a surrogate pair"):
         text_of("\ud800", "f:7", "src")
