@@ -118,6 +118,11 @@ class PartialOutput:
             if journal["format"] != FORMAT:
                 raise ValueError(f"format {journal['format']}, this version reads {FORMAT}")
             return {name: kind(journal[name]) for name, kind in kinds.items()}
+        except FileNotFoundError:
+            raise DataError(
+                f"{self._journal}: is missing, and nothing else says what {self.partial} is; delete that to "
+                "begin anew"
+            ) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{self._journal}: tells nothing about {self.partial} ({error!r}); delete both to begin anew"

@@ -58,14 +58,14 @@ class StreamOutput:
     def write(self, source: Sequence[bytes], data: bytes) -> None:
         """Write whole lines."""
         stream = self._opened()
-        if stream is None:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-            return
         try:
-            write_all(stream, data)
+            if stream is None:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+            else:
+                write_all(stream, data)
         except OSError as error:
-            error.filename = self._path
+            error.filename = self._path or "stdout"
             raise
 
     def __enter__(self) -> StreamOutput:

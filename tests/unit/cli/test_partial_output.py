@@ -155,6 +155,19 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path, damage: Any, m
     assert partial.read_bytes() == b"ONE\nTWO\n"
 
 
+def test_a_partial_output_without_its_journal_is_refused(tmp_path: Path) -> None:
+    """Nothing says of which source its lines are."""
+    out = tmp_path / "out"
+    _leave(out)
+    partial, journal = partial_names(out)
+    journal.unlink()
+    with pytest.raises(
+        DataError, match=r"out.partial.json: is missing, and nothing else says .*; delete that"
+    ):
+        _open(out, resume=True)
+    assert partial.read_bytes() == b"ONE\nTWO\n"
+
+
 def test_a_start_that_was_killed_at_once_can_be_continued(tmp_path: Path) -> None:
     """There is an empty file, and no journal yet; or there is nothing."""
     (tmp_path / "out.partial").touch()

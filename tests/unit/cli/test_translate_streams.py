@@ -134,6 +134,16 @@ def test_a_full_device_is_one_line(run: Path, tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().err.startswith(message)
 
 
+def test_a_full_stdout_is_named(run: Path, tmp_path: Path) -> None:
+    """Pins that the message says where: a disk may be full in many places."""
+    (tmp_path / "in").write_bytes(b"abd eik\n")
+    words = [sys.executable, "-m", "transformer_mt", "translate", str(run), str(tmp_path / "in"), "--quiet"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith("transformer-mt: error: stdout: No space left on device; check the path")
+
+
 def test_an_output_that_is_read_is_refused(
     run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
