@@ -170,7 +170,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if self._limit is not None and len(ids) >= self._limit:",
         "if self._limit is not None and len(ids) < 0:",
         (
-            "end_to_end/test_faults_of_long_input.py::test_a_long_line_takes_no_other_with_it",
+            "end_to_end/test_faults_of_long_input.py::test_a_long_line_takes_no_other_with_it[learned-long0]",
             "unit/decoding/test_translator.py::test_a_line_too_long_for_learned_positions_is_split_or_named",
         ),
     ),
