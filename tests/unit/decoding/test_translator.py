@@ -293,6 +293,8 @@ def test_a_line_that_exceeds_the_memory_is_left_empty(
     assert [item.flags for item in found[2:]] == [("memory",)] * 2
     assert found[3].num_parts == 2
     assert re.search(r"line 3: its \d+ tokens do not fit into the memory of the device", caplog.text)
+    keeping = Translator([loaded.model], loaded.tokenizers, loaded.recipe.decoding, protect=[r"%\d"])
+    assert keeping.translate([f"{long} %1"])[0].text == ""
     problem = "shapes differ"
     with pytest.raises(RuntimeError, match="shapes differ"):
         _translator(loaded).translate([long])
