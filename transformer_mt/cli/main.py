@@ -88,11 +88,19 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb. Returns the exit code; only a fault of the program itself shows a traceback."""
+    """Run one verb. Returns the exit code; only a fault of the program itself shows a traceback.
+
+    Args:
+        argv: words of the command line; None are those of this process, which ends after it.
+    """
     _replace_closed_streams()
     _speak_utf_8()
+    before = signal.getsignal(signal.SIGINT)
     with _terminable():
-        return _run(argv)
+        code = _run(argv)
+    if argv is not None and before is not None:
+        signal.signal(signal.SIGINT, before)  # the caller lives on, and so must its Ctrl-C
+    return code
 
 
 def _run(argv: Sequence[str] | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -207,6 +208,18 @@ def test_a_closed_stream_is_an_error_only_where_it_is_used(
     )
     assert done.returncode == code
     assert done.stderr.count("\n") == (1 if message else 0) and message in done.stderr
+
+
+def test_a_caller_keeps_its_ctrl_c(verb: Verb) -> None:
+    """Pins that an interrupted call leaves no ignored signal to its caller and the processes of that."""
+
+    def interrupt(args: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    verb(interrupt)
+    assert entry.main(["probe"]) == 130
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_termination_unwinds(tmp_path: Path) -> None:

@@ -182,4 +182,4 @@ def test_workers_copy_no_examples(tokenizer: Tokenizer, tmp_path: Path) -> None:
         grown = [_own_bytes(process) - old for process, old in zip(workers, before, strict=True)]
     gc.unfreeze()
     assert size > 30_000_000
-    assert max(grown) < size / 10
+    assert max(grown) < size / 4  # a copy would be all of it
