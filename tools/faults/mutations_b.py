@@ -710,8 +710,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "B195",
         "the console has its code page",
         "cli/main.py",
-        "    _speak_utf_8()\n    with",
-        "    with",
+        "    _speak_utf_8()\n    before",
+        "    before",
         ("end_to_end/test_other_platforms.py::test_text_is_utf_8_whatever_the_code_page",),
     ),
     Mutation(
