@@ -38,7 +38,7 @@ def parser() -> Parser:
     chosen.add_argument("--id", action="append", default=[], metavar="B0XX", help="of this fault; repeatable")
     words.add_argument("--seed", type=int, default=1, metavar="N", help="of the drawing (default: 1)")
     words.add_argument(
-        "--seconds", type=count, default=180, metavar="N", help="for the tests of one (default: 180)"
+        "--seconds", type=count, default=600, metavar="N", help="for the tests of one (default: 600)"
     )
     return words
 

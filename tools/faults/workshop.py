@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.faults.mutation import Mutation
 
-KILLED, SURVIVED, STALE, BROKEN = "killed", "SURVIVED", "STALE", "BROKEN"
+KILLED, SURVIVED, STALE, BROKEN, TOO_SLOW = "killed", "SURVIVED", "STALE", "BROKEN", "TOO SLOW"
 _COPIED = ("transformer_mt", "tests", "tools")
 _NOT_COPIED = ("runs", ".git")
 # Of pytest: some tests failed; all passed.
@@ -46,10 +46,11 @@ class Workshop:
             (folder / "shared").symlink_to(clone.parent / "shared")
 
     def verdict(self, mutation: Mutation, seconds: float) -> str:
-        """What becomes of the tests of a mutation: killed, SURVIVED, STALE or BROKEN.
+        """What becomes of the tests of a mutation: killed, SURVIVED, STALE, BROKEN or TOO SLOW.
 
         A text that does not occur exactly once is stale; tests that cannot even be collected, as after a
-        change that is no Python, prove nothing and are broken. Tests that do not end in time have noticed.
+        change that is no Python, prove nothing and are broken. Tests that do not end in time prove nothing
+        either: the machine may be busy, and a test that hangs has not failed.
 
         Args:
             seconds: how long they may take.
@@ -63,9 +64,7 @@ class Workshop:
             code = self.run_tests(mutation.tests, seconds)
         finally:
             path.write_text(text, encoding="utf-8")
-        if code in (None, _FAILED):
-            return KILLED
-        return SURVIVED if code == _PASSED else BROKEN
+        return {_FAILED: KILLED, _PASSED: SURVIVED, None: TOO_SLOW}.get(code, BROKEN)
 
     def run_tests(self, tests: Sequence[str], seconds: float) -> int | None:
         """pytest's exit code; None when it had to be stopped."""
