@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -203,6 +204,7 @@ def test_a_slow_writer_is_answered_line_by_line(run: Path) -> None:
         for line, text in zip(lines, expected, strict=True):
             process.stdin.write(line.encode() + b"\n")
             process.stdin.flush()
+            assert select.select([process.stdout], [], [], 90)[0], "no answer"
             assert process.stdout.readline().decode() == text + "\n"
         process.stdin.close()
         assert process.stdout.read() == b""
