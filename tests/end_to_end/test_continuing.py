@@ -115,6 +115,8 @@ def test_a_continued_run_is_the_uninterrupted_one(task: MakeTask, workers: int) 
     run = run_of(parts)
     (ckpt.folder_of(run, 6) / "model.safetensors").write_bytes(b"lost: step 6 is made again")
     kept = [contents(ckpt.folder_of(run, step)) for step in (2, 5)]
+    # TensorBoard reads files in the order of their names: the second, then the process and a plain number.
+    time.sleep(1.0)
     more = ["training.max_steps=11", "training.keep_last=20", f"training.workers={workers}"]
     assert train(parts, *more, *every) == 0
     assert [contents(ckpt.folder_of(run, step)) for step in (2, 5)] == kept
