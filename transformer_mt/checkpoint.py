@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
+from transformer_mt.json_file import json_text, read_json, write_json
 from transformer_mt.model.build import Model, build_model
 from transformer_mt.recipe import dump_recipe, load_recipe
 from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers
@@ -127,7 +128,7 @@ def save_checkpoint(
             raise OSError(f"needs {size * 1.05 / 2**20 + 1:.1f} MiB, but {free / 2**20:.1f} MiB are free")
         safetensors.torch.save_file(_contiguous(weights), temporary / MODEL)
         safetensors.torch.save_file(_contiguous(state), temporary / STATE)
-        (temporary / SCALARS).write_text(json.dumps(scalars, indent=1) + "\n", encoding="utf-8")
+        (temporary / SCALARS).write_text(json_text(scalars, indent=1) + "\n", encoding="utf-8")
         (temporary / CONFIG).write_text(dump_recipe(recipe), encoding="utf-8")
         tokenizers.save(temporary)
         _write_manifest(temporary)
@@ -225,41 +226,6 @@ def rotate(run_dir: Path, keep_last: int, keep: Sequence[int]) -> None:
             shutil.rmtree(folder_of(run_dir, step), ignore_errors=True)
     for leftover in (run_dir / "checkpoints").glob(".writing-*step_*"):
         shutil.rmtree(leftover, ignore_errors=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a small text file as a whole: on a full disk the old one stays."""
-    temporary = path.with_name(f".writing-{path.name}")
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        error.filename = error.filename or str(path)  # the system names no file when the disk is full
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace a small JSON file as a whole."""
-    write_text(path, json.dumps(value, indent=1) + "\n")
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """A small JSON file, or None where it is missing.
-
-    Raises:
-        CheckpointError: it is there but damaged.
-    """
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{path}: cannot be read: {error}; delete it to go on without it") from None
 
 
 def average(run_dir: Path, steps: Sequence[int]) -> Path:

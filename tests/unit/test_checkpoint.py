@@ -12,6 +12,7 @@ from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
+from transformer_mt.json_file import write_json
 from transformer_mt.model.build import build_model
 from transformer_mt.text.proportion import Proportion
 from transformer_mt.text.tokenizer import Tokenizers, train_tokenizer
@@ -225,7 +226,7 @@ def test_find_checkpoint_says_what_there_is(save, tmp_path):
     for step in (5, 6):
         save(step)
     assert ckpt.find_checkpoint(tmp_path, "best") == ckpt.folder_of(tmp_path, 6)
-    ckpt.write_json(tmp_path / "best.json", {"step": 5})
+    write_json(tmp_path / "best.json", {"step": 5})
     assert ckpt.find_checkpoint(tmp_path, "best") == ckpt.folder_of(tmp_path, 5)
     assert ckpt.find_checkpoint(tmp_path, "latest") == ckpt.folder_of(tmp_path, 6)
     assert ckpt.find_checkpoint(tmp_path, "5") == ckpt.folder_of(tmp_path, 5)
@@ -236,30 +237,6 @@ def test_find_checkpoint_says_what_there_is(save, tmp_path):
         ckpt.find_checkpoint(tmp_path, "averaged")
     with pytest.raises(ConfigError, match="must be best, latest, averaged or the number of a step"):
         ckpt.find_checkpoint(tmp_path, "newest")
-
-
-def test_a_full_disk_leaves_a_small_file_as_it_was(tmp_path, monkeypatch):
-    """Pins a config.yaml that is emptied before the new one fits: the run could not be continued."""
-    path = tmp_path / "config.yaml"
-    ckpt.write_text(path, "old: 1\n")
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(ckpt.os, "fsync", full)
-    with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
-        ckpt.write_text(path, "new: 2\n")
-    assert path.read_bytes() == b"old: 1\n"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_damaged_pointer_is_named(tmp_path):
-    (tmp_path / "best.json").write_text("{", encoding="utf-8")
-    with pytest.raises(CheckpointError, match="best.json: cannot be read"):
-        ckpt.read_json(tmp_path / "best.json")
-    (tmp_path / "best.json").write_text("3", encoding="utf-8")
-    with pytest.raises(CheckpointError, match="best.json: cannot be read"):
-        ckpt.read_json(tmp_path / "best.json")
 
 
 @pytest.mark.parametrize("pointer", ["{}", '{"step": null}', '{"step": "x"}'])

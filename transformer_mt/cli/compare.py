@@ -112,9 +112,9 @@ def _usable_folder(output: str | None) -> Path | None:
 
 
 def _write(comparison: Comparison, folder: Path) -> None:
-    from transformer_mt.checkpoint import write_text
     from transformer_mt.evaluation.comparison import to_json
     from transformer_mt.evaluation.report import write_report
+    from transformer_mt.json_file import write_text
 
     write_text(folder / "report.json", to_json(comparison) + "\n")
     write_report(comparison, folder / "report.html")

@@ -219,8 +219,8 @@ def output(name: str, set_name: str, runs: Sequence[EvaluatedRun]) -> Output:
 
 def warnings(systems: Sequence[RunSystem], evaluated: Sequence[Sequence[EvaluatedRun]]) -> list[str]:
     """What the systems were not given alike: training text, and how they translated."""
-    from transformer_mt.checkpoint import read_json
     from transformer_mt.evaluation.run_facts import differing
+    from transformer_mt.json_file import read_json
 
     def told(values: Iterable[Iterable[object]]) -> str:
         return differing(

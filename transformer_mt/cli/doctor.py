@@ -225,8 +225,8 @@ def _recipe_and_data(run_dir: Path) -> Iterator[Finding]:
 
 def _prepared_folder(run_dir: Path, recipe: Recipe) -> tuple[Path, str]:
     """Where the prepared data of the run are, or would be, and their fingerprint."""
-    from transformer_mt.checkpoint import read_json
     from transformer_mt.data.prepare import prepared_folder
+    from transformer_mt.json_file import read_json
 
     fingerprint = str((read_json(run_dir / "run.json") or {}).get("data_fingerprint", ""))
     return prepared_folder(recipe.model_copy(update={"run_dir": str(run_dir)}), fingerprint), fingerprint

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from transformer_mt.checkpoint import write_json
 from transformer_mt.cli.stream_output import write_all
 from transformer_mt.errors import ConfigError, DataError, UserError
+from transformer_mt.json_file import write_json
 
 FORMAT = 1
 # At most this much work is done again when the process is killed or the machine fails.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -89,9 +88,9 @@ def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translat
     """
     import torch
 
-    from transformer_mt.checkpoint import read_json
     from transformer_mt.decoding.translation import MEMORY
     from transformer_mt.evaluation.scores import score, tokenised_remark
+    from transformer_mt.json_file import read_json
     from transformer_mt.runtime.device import machine_name
     from transformer_mt.text.lines import write_lines
 
@@ -143,7 +142,7 @@ def stored_evaluation(run: Run, name: str, expected: Mapping[str, object]) -> Ev
     Args:
         expected: entries that its report must have, such as those of `fingerprints`.
     """
-    from transformer_mt.checkpoint import read_json
+    from transformer_mt.json_file import read_json
     from transformer_mt.text.lines import read_lines
 
     target = _place(run, name)
@@ -177,9 +176,10 @@ def fingerprints(run: Run, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 def write_json(path: str, report: dict[str, Any]) -> None:
     """Write a report that people read too: one entry a line, no escapes."""
+    from transformer_mt.json_file import json_text
     from transformer_mt.text.lines import write_lines
 
-    write_lines(path, json.dumps(report, indent=1, ensure_ascii=False).split("\n"))
+    write_lines(path, json_text(report, indent=1).split("\n"))
 
 
 def _place(run: Run, name: str) -> Path:

@@ -104,7 +104,8 @@ def _warn_of_scores(recipe: Recipe, prepared: PreparedData) -> None:
 
 
 def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace) -> int:
-    from transformer_mt.checkpoint import newest_valid, read_json
+    from transformer_mt.checkpoint import newest_valid
+    from transformer_mt.json_file import read_json
     from transformer_mt.training.logbook import Logbook
     from transformer_mt.training.run_directory import belongs_to_run, check_continues, clear, describe
     from transformer_mt.training.trainer import Interrupted

@@ -7,12 +7,12 @@ so that JSON holds all of it. Knows neither how the numbers are made (`compare`)
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
 from transformer_mt.errors import DataError
+from transformer_mt.json_file import json_text
 
 FORMAT = 1
 
@@ -302,7 +302,7 @@ class Comparison:
 
 def to_json(comparison: Comparison) -> str:
     """The text of report.json."""
-    return json.dumps(asdict(comparison), indent=1, ensure_ascii=False, allow_nan=False)
+    return json_text(asdict(comparison), indent=1)
 
 
 def from_json(text: str | bytes, name: str) -> Comparison:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.checkpoint import read_json
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError
 from transformer_mt.evaluation.comparison import Cost, CurvePoint, System, TimeToBleu
+from transformer_mt.json_file import read_json
 
 _STEPS = (1, 2, 5, 10, 20)
 _MOST_LEVELS = 10

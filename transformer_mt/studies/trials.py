@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.checkpoint import read_json, write_json, write_text
 from transformer_mt.errors import CheckpointError, ConfigError, DivergenceError
 from transformer_mt.evaluation.run_facts import read_cost, read_curve
+from transformer_mt.json_file import read_json, write_json, write_text
 from transformer_mt.recipe import differences, load_recipe
 from transformer_mt.studies.study import Study, Trial, value_text
 from transformer_mt.training.run_directory import belongs_to_run, check_usable

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from transformer_mt.json_file import json_text
 from transformer_mt.training.step import Update
 from transformer_mt.training.validation import perplexity
 
@@ -162,7 +163,7 @@ class Logbook:
             self._excepthook(failure)
 
     def _write(self, kind: str, record: Mapping[str, float | int]) -> None:
-        self._stream.write(json.dumps({"kind": kind, "time": round(time.time(), 3), **record}) + "\n")
+        self._stream.write(json_text({"kind": kind, "time": round(time.time(), 3), **record}) + "\n")
         self._stream.flush()
         for key, value in record.items():
             if self._board and key != "step":

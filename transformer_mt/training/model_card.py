@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.checkpoint import read_json, write_text
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError
+from transformer_mt.json_file import read_json, write_text
 from transformer_mt.recipe import load_recipe
 
 

@@ -19,9 +19,9 @@ from typing import Any
 import torch
 
 import transformer_mt
-from transformer_mt.checkpoint import read_json, write_json, write_text
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
+from transformer_mt.json_file import read_json, write_json, write_text
 from transformer_mt.recipe import differences, dump_recipe, load_recipe
 from transformer_mt.runtime.device import machine_name
 

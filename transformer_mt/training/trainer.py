@@ -25,11 +25,11 @@ from transformer_mt.checkpoint import (
     load_weights,
     rotate,
     save_checkpoint,
-    write_json,
 )
 from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
 from transformer_mt.errors import CheckpointError, DivergenceError
+from transformer_mt.json_file import write_json
 from transformer_mt.runtime.device import peak_memory
 from transformer_mt.text.tokenizer import Tokenizers
 from transformer_mt.text.trained_on import TrainedOn

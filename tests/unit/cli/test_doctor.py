@@ -15,6 +15,7 @@ from transformer_mt import checkpoint as ckpt
 from transformer_mt.cli.main import main
 from transformer_mt.data.tokenizer_report import TokenizerReport, as_plain
 from transformer_mt.errors import CheckpointError
+from transformer_mt.json_file import write_json
 from transformer_mt.model.attention import FUSED_FROM
 from transformer_mt.recipe import dump_recipe
 
@@ -48,7 +49,7 @@ def _lose_the_text(run: Path) -> None:
 
 
 def _point_nowhere(run: Path) -> None:
-    ckpt.write_json(run / "best.json", {"step": 7})
+    write_json(run / "best.json", {"step": 7})
 
 
 def test_what_was_chosen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,22 +122,22 @@ def test_faults_of_a_run(
 def test_prepared_data_are_looked_at(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They are those whose fingerprint the run wrote down, whole or not."""
     fingerprint = "0123456789abcdef" * 4
-    ckpt.write_json(run / "run.json", {"data_fingerprint": fingerprint})
+    write_json(run / "run.json", {"data_fingerprint": fingerprint})
     folder = run.parent / "prepared" / fingerprint[:16]
     folder.mkdir(parents=True)
-    ckpt.write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {}})
+    write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {}})
     assert main(["doctor", str(run)]) == 0
     assert capsys.readouterr().out.endswith(f"{folder}\n")
     side = TokenizerReport(lines=7, checked=7, byte_characters=3, characters=50, scripts={"Han": 3})
-    ckpt.write_json(folder / "report.json", {"tokenizer": as_plain((side, side))})
+    write_json(folder / "report.json", {"tokenizer": as_plain((side, side))})
     assert main(["doctor", str(run), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["data"]["tokenizer source"]
     assert told.startswith("0 unknown tokens; 3 of 50 characters fell to bytes (3 Han); 0 of 7 lines")
     (folder / "report.json").write_text("{", encoding="utf-8")
-    ckpt.write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {"x": {"size": 1}}})
+    write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {"x": {"size": 1}}})
     assert main(["doctor", str(run)]) == 0
     assert f"{folder}/x: is damaged" in capsys.readouterr().out
-    ckpt.write_json(folder / "manifest.json", {"fingerprint": "other", "files": {}})
+    write_json(folder / "manifest.json", {"fingerprint": "other", "files": {}})
     assert main(["doctor", str(run)]) == 3
     assert "was prepared from other text than this run" in capsys.readouterr().out
 
