@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 _log = logging.getLogger("transformer_mt")
+
+Record = Mapping[str, Any]
+"""Step and measures, numbers all; None for a measure that there is none of."""
 
 
 @dataclass
@@ -56,14 +59,17 @@ class Totals:
         self.skipped += not update.applied
         self.seconds += seconds
 
-    def record(self, step: int, last: Update, peak_bytes: int) -> dict[str, float | int]:
-        """One metrics record; losses per target token, `tokens_per_second` of real target tokens."""
-        nll = self.nll_sum / max(self.finite_tokens, 1)
+    def record(self, step: int, last: Update, peak_bytes: int) -> Record:
+        """One metrics record; losses per target token, `tokens_per_second` of real target tokens.
+
+        Where every update was skipped, nothing was learned and there is no loss.
+        """
+        tokens = self.finite_tokens
         return {
             "step": step,
-            "loss": self.loss_sum / max(self.finite_tokens, 1),
-            "nll": nll,
-            "ppl": perplexity(nll),
+            "loss": self.loss_sum / tokens if tokens else None,
+            "nll": self.nll_sum / tokens if tokens else None,
+            "ppl": perplexity(self.nll_sum / tokens) if tokens else None,
             "grad_norm": last.grad_norm,
             "learning_rate": last.learning_rate,
             "tokens": self.tokens,
@@ -111,26 +117,33 @@ class Logbook:
         """One update is done."""
         self._bar.update(1)
 
-    def training(self, record: Mapping[str, float | int]) -> None:
+    def training(self, record: Record) -> None:
         """A record of training, every `log_every` updates."""
         step = int(record["step"])
         self._write("train", record)
         per_step = (time.perf_counter() - self._started) / max(step - self._first_step, 1)
+        if record["loss"] is None:
+            learned = f"nothing learned, all {record['skipped']} updates skipped,"
+        else:
+            learned = f"loss {record['loss']:.3f} ppl {record['ppl']:.2f}"
         line = (
-            f"loss {record['loss']:.3f} ppl {record['ppl']:.2f} {record['tokens_per_second']:,.0f} tok/s "
-            f"pad {record['padding']:.1%} lr {record['learning_rate']:.2e} |g| {record['grad_norm']:.2f} "
+            f"{learned} {record['tokens_per_second']:,.0f} tok/s pad {record['padding']:.1%} lr {record['learning_rate']:.2e} |g| {record['grad_norm']:.2f} "
             f"mem {record['peak_gib']:.2f} GiB"
         )
-        if record["skipped"]:
+        if record["skipped"] and record["loss"] is not None:
             line += f" skipped {record['skipped']}"
         self._bar.set_postfix_str(line)
         eta = tqdm.format_interval((self._max_steps - step) * per_step)
         self.say(f"step {step}/{self._max_steps} {line} eta {eta}", on_terminal=False)
 
-    def validation(self, record: Mapping[str, float | int]) -> None:
+    def validation(self, record: Record) -> None:
         """A record of one validation."""
         self._write("valid", record)
-        shown = " ".join(f"{key} {value:.4g}" for key, value in record.items() if key != "step")
+        shown = " ".join(
+            f"{key} {'none' if value is None else format(value, '.4g')}"
+            for key, value in record.items()
+            if key != "step"
+        )
         self.say(f"step {record['step']} validation: {shown}")
 
     def samples(self, step: int, rows: Sequence[tuple[str, str, str]]) -> None:
@@ -162,11 +175,11 @@ class Logbook:
         if not isinstance(failure.exc_value, OSError):
             self._excepthook(failure)
 
-    def _write(self, kind: str, record: Mapping[str, float | int]) -> None:
+    def _write(self, kind: str, record: Record) -> None:
         self._stream.write(json_text({"kind": kind, "time": round(time.time(), 3), **record}) + "\n")
         self._stream.flush()
         for key, value in record.items():
-            if self._board and key != "step":
+            if self._board and key != "step" and value is not None:
                 self._board.add_scalar(f"{kind}/{key}", value, int(record["step"]))
 
 

@@ -272,7 +272,7 @@ class Trainer:
             {
                 "step": progress.step,
                 **record,
-                "best": progress.best_value or 0.0,
+                "best": progress.best_value,
                 "best_step": progress.best_step,
                 "epoch": progress.epoch,
                 "target_tokens": progress.tokens,
@@ -299,8 +299,8 @@ def _averaged(updater: Updater) -> Any:
 
 
 def _is_better(metric: str, value: float, best: float | None) -> bool:
-    """Strictly better, unrounded; a value that is not a number never is."""
-    if math.isnan(value):
+    """Strictly better, unrounded; a value that is not finite never is."""
+    if not math.isfinite(value):
         return False
     return best is None or (value > best if metric in _HIGHER_IS_BETTER else value < best)
 

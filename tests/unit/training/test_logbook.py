@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import sys
 import threading
 
@@ -55,6 +56,25 @@ def test_a_skipped_update_counts_its_tokens_but_not_its_loss():
     totals.add(broken, 1.0)
     record = totals.record(2, broken, 0)
     assert (record["loss"], record["nll"], record["tokens"], record["skipped"]) == (3.0, 2.0, 20, 1)
+
+
+def test_a_window_of_skipped_updates_says_that_nothing_was_learned(tmp_path, caplog):
+    """Pins `loss 0.000 ppl 1.00`, the best numbers there are, where no update was applied."""
+    caplog.set_level(logging.INFO, "transformer_mt")
+    totals = Totals()
+    for _ in range(2):
+        totals.add(update(loss_sum=math.nan, grad_norm=math.inf, applied=False), 1.0)
+    with Logbook(tmp_path, 0, 20) as logbook:
+        logbook.training(totals.record(2, update(grad_norm=math.inf), 0))
+        logbook.validation({"step": 2, "nll": math.inf, "best": None})
+    trained, validated = caplog.messages
+    assert trained.startswith("step 2/20 nothing learned, all 2 updates skipped, 10 tok/s")
+    assert "loss" not in trained and "ppl" not in trained and trained.count("skipped") == 1
+    assert validated == "step 2 validation: nll inf best none"
+    lines = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    first, second = (json.loads(line, parse_constant=pytest.fail) for line in lines)
+    assert [first[name] for name in ("loss", "nll", "ppl", "grad_norm", "skipped")] == [*[None] * 4, 2]
+    assert second["nll"] is None and second["best"] is None
 
 
 def test_records_after_the_step_continued_from_are_cut(tmp_path):
