@@ -127,8 +127,8 @@ class Logbook:
         else:
             learned = f"loss {record['loss']:.3f} ppl {record['ppl']:.2f}"
         line = (
-            f"{learned} {record['tokens_per_second']:,.0f} tok/s pad {record['padding']:.1%} lr {record['learning_rate']:.2e} |g| {record['grad_norm']:.2f} "
-            f"mem {record['peak_gib']:.2f} GiB"
+            f"{learned} {record['tokens_per_second']:,.0f} tok/s pad {record['padding']:.1%} "
+            f"lr {record['learning_rate']:.2e} |g| {record['grad_norm']:.2f} mem {record['peak_gib']:.2f} GiB"
         )
         if record["skipped"] and record["loss"] is not None:
             line += f" skipped {record['skipped']}"
