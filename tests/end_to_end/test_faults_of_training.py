@@ -60,7 +60,7 @@ def test_one_length_is_meant_everywhere(copy_task: MakeTask, capsys: pytest.Capt
     write("valid", [fits[2], too_long[1]])
     capsys.readouterr()
     assert main(["train", str(recipe), *words, f"run_dir={recipe.parent}/second"]) == 3
-    assert "validation pair 2: has a side of 11 tokens" in capsys.readouterr().err
+    assert f"{recipe.parent}/valid.xx:2: has a side of 11 tokens" in capsys.readouterr().err
     assert not (recipe.parent / "second" / "checkpoints").exists()
 
 

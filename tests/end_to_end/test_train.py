@@ -383,7 +383,7 @@ def test_validation_text_too_long_for_learned_positions_is_refused_at_once(copy_
             stream.write(line + "\n")
     for command in (["train", str(recipe)], ["train", str(recipe), "--dry-run"]):
         assert main(command) == 3
-        assert "validation pair 41: has a side of " in capsys.readouterr().err
+        assert f"{recipe.parent}/valid.xx:41: has a side of " in capsys.readouterr().err
 
 
 def test_two_processes_cannot_train_in_one_directory(copy_task, capsys):

@@ -84,7 +84,7 @@ def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translat
     """Translate and score a set, and write both into the run.
 
     Raises:
-        DataError: a line that does not fit into the memory.
+        DataError: a line that does not fit into the memory, or that the model cannot take.
     """
     import torch
 
@@ -97,7 +97,10 @@ def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translat
     target = _place(run, name)
     target.parent.mkdir(exist_ok=True)
     start = time.perf_counter()
-    translations = translator.translate([source for source, _ in pairs])
+    try:
+        translations = translator.translate([source for source, _ in pairs])
+    except DataError as error:
+        raise DataError(f"{run.path}: test set {name}, {error}") from None  # error: line N: …
     seconds = time.perf_counter() - start
     without = sum(MEMORY in translation.flags for translation in translations)
     if without:

@@ -202,7 +202,7 @@ def build_updater(recipe: Recipe, prepared: PreparedData, device: torch.device) 
     elif config.compile:
         assert isinstance(model, Transformer)  # the recipe's checks see to it
         model.compile_layers()
-    _check_valid_lengths(prepared, model.max_length)
+    _check_valid_lengths(recipe, prepared, model.max_length)
     updater = Updater(
         LossModule(model, config.label_smoothing),
         build_optimizer(model, config),
@@ -215,15 +215,17 @@ def build_updater(recipe: Recipe, prepared: PreparedData, device: torch.device) 
     return model, updater
 
 
-def _check_valid_lengths(prepared: PreparedData, limit: int | None) -> None:
+def _check_valid_lengths(recipe: Recipe, prepared: PreparedData, limit: int | None) -> None:
     """A validation sentence that learned positions cannot hold shows now, not at the first validation."""
+    from transformer_mt.data.origin import valid_origin
+
     if limit is None:
         return
     valid = prepared.valid
-    for number, lengths in enumerate(zip(valid.src_lengths, valid.tgt_lengths, strict=True), start=1):
+    for index, lengths in enumerate(zip(valid.src_lengths, valid.tgt_lengths, strict=True)):
         if max(lengths) > limit:
             raise DataError(
-                f"validation pair {number}: has a side of {max(lengths)} tokens, but learned positions end "
+                f"{valid_origin(recipe.data, index)}: has a side of {max(lengths)} tokens, but learned positions end "
                 f"at model.max_positions {limit}; raise it, or shorten or remove the pair"
             )
 

@@ -1,4 +1,4 @@
-"""Where examples of the prepared training data stand in the text that they were made of.
+"""Where examples of the prepared data stand in the text that they were made of.
 
 Prepared data do not store it: it is asked for when training ends in an error, and one pass over the text
 finds it. Knows nothing of training.
@@ -38,3 +38,18 @@ def origins(
     except DataError:
         pass  # the text has been moved or changed since: numbers are all there is
     return list(found.values())
+
+
+def valid_origin(data: DataConfig, index: int) -> str:
+    """file:line of a validation pair: all are kept, in the order of the text; its number where that is gone."""
+    root = data.root or "."
+    first = 0
+    try:
+        for source in data.valid:
+            count = sum(1 for _ in read_pairs(source, root, data.src_lang, data.tgt_lang))
+            if index < first + count:
+                return place(source, root, data.src_lang, data.tgt_lang, index - first + 1)
+            first += count
+    except DataError:
+        pass
+    return f"validation pair {index + 1}"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sacrebleu
 import torch
-from random_run import made_up_lines, random_run
+from random_run import MODELS, made_up_lines, random_run
 
 from transformer_mt.cli.main import main
 from transformer_mt.decoding.translator import Translator
+from transformer_mt.errors import DataError
 from transformer_mt.evaluation.scores import score
 from transformer_mt.model.transformer import Transformer
 
@@ -68,6 +70,19 @@ def test_a_set_that_does_not_fit_into_the_memory_has_no_score(
     assert main(["evaluate", str(run), "--device", "cpu", "--test", "test"]) == 3
     assert "5 lines of test do not fit into the memory of cpu, and a score" in capsys.readouterr().err
     assert not list((run / "evaluation").iterdir())
+
+
+def test_a_line_that_the_model_cannot_take_is_named_with_its_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pins a bare `line 2`, of whichever of the sets."""
+    data = {"train": "train", "valid": "valid", "test": ["test"], "src_lang": "de", "tgt_lang": "en"}
+    sizes = {**MODELS["transformer"], "positions": "learned", "max_positions": 40}
+    run = random_run(tmp_path / "run", model=sizes, data={**data, "root": str(tmp_path), "max_length": 40})
+    _write(tmp_path / "test.de", ["ab", "x" * 99])
+    _write(tmp_path / "test.en", ["ab", "x"])
+    assert main(["evaluate", str(run), "--no-split-long"]) == DataError.exit_code
+    assert re.search(rf"error: {run}: test set test, line 2: has 1\d\d tokens", capsys.readouterr().err)
 
 
 def test_one_set_and_decoding_flags_can_be_chosen(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
