@@ -225,8 +225,8 @@ def _check_valid_lengths(recipe: Recipe, prepared: PreparedData, limit: int | No
     for index, lengths in enumerate(zip(valid.src_lengths, valid.tgt_lengths, strict=True)):
         if max(lengths) > limit:
             raise DataError(
-                f"{valid_origin(recipe.data, index)}: has a side of {max(lengths)} tokens, but learned positions end "
-                f"at model.max_positions {limit}; raise it, or shorten or remove the pair"
+                f"{valid_origin(recipe.data, index)}: has a side of {max(lengths)} tokens, but learned "
+                f"positions end at model.max_positions {limit}; raise it, or shorten or remove the pair"
             )
 
 

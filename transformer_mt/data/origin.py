@@ -41,7 +41,7 @@ def origins(
 
 
 def valid_origin(data: DataConfig, index: int) -> str:
-    """file:line of a validation pair: all are kept, in the order of the text; its number where that is gone."""
+    """file:line of a validation pair, none of which is dropped; its number where the text is gone."""
     root = data.root or "."
     first = 0
     try:
