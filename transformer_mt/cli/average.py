@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from transformer_mt.cli.stream_output import show
 from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError
 
 HELP = "average the weights of several checkpoints of a run"
@@ -38,5 +39,5 @@ def run(args: argparse.Namespace) -> int:
     for step in steps:
         find_checkpoint(run_dir, step)
     folder = average(run_dir, steps)
-    print(f"{folder}: mean of steps {', '.join(map(str, steps))}")
+    show(f"{folder}: mean of steps {', '.join(map(str, steps))}")
     return EXIT_OK

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_mt.cli.model_flags import add_model_arguments
+from transformer_mt.cli.stream_output import StreamOutput
 from transformer_mt.cli.system_names import NamedSystem, distinct, parse_system
 from transformer_mt.errors import EXIT_OK, ConfigError, DataError
 
@@ -92,8 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
     from transformer_mt.evaluation.table import format_comparison
 
-    sys.stdout.buffer.write(format_comparison(comparison).encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    StreamOutput(None).write([], format_comparison(comparison).encode("utf-8", "replace"))
     if folder is not None:
         _write(comparison, folder)
     return EXIT_OK

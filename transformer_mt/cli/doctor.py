@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from transformer_mt.cli.stream_output import show
 from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError, UserError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     findings = [*_versions(), *_process(device), *_machine(run_dir or Path())]
     if run_dir is not None:
         findings += [*_checkpoints(run_dir), *_recipe_and_data(run_dir)]
-    print(_as_json(findings) if args.json else _as_table(findings))
+    show(_as_json(findings) if args.json else _as_table(findings))
     faults = {finding.fault for finding in findings}
     return next((code for code in _CODES if code in faults), EXIT_OK)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from transformer_mt.cli.model_flags import add_model_arguments, load_translator, refuse_overwriting
 from transformer_mt.cli.run_evaluation import evaluate_set, open_run, read_sets, write_json
+from transformer_mt.cli.stream_output import show
 from transformer_mt.config import EvaluationConfig
 from transformer_mt.errors import EXIT_OK, ConfigError
 
@@ -117,7 +118,6 @@ def _tell(remark: str | None) -> list[str]:
 def _print_table(name: str, sentences: int, scores: Sequence[Score]) -> None:
     from transformer_mt.evaluation.scores import LABELS
 
-    print(f"{name} ({sentences} lines)")
+    show(f"{name} ({sentences} lines)")
     for one in scores:
-        print(f"  {LABELS[one.name]:8} {one.value:6.2f}  {one.signature}")
-    sys.stdout.flush()
+        show(f"  {LABELS[one.name]:8} {one.value:6.2f}  {one.signature}")

@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from transformer_mt import __version__
+from transformer_mt.cli.stream_output import naming
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, UserError
 
 VERBS = ("prepare", "train", "translate", "score", "evaluate", "compare", "study", "average", "doctor")
@@ -109,7 +110,8 @@ def _run(argv: Sequence[str] | None) -> int:
         logging.basicConfig(format="%(message)s", stream=sys.stderr)
         logging.getLogger("transformer_mt").setLevel(logging.INFO)
         code: int = args.run(args)
-        sys.stdout.flush()
+        with naming("stdout"):
+            sys.stdout.flush()
         return code
     except UserError as error:
         return _fail(str(error), error.exit_code)

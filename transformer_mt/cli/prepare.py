@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from transformer_mt.cli.stream_output import show
+
 HELP = "check the text of a recipe, learn its vocabulary and encode it"
 
 
@@ -21,8 +23,8 @@ def run(args: argparse.Namespace) -> int:
     from transformer_mt.recipe import load_recipe
 
     prepared = prepare(load_recipe(args.recipe, args.overrides))
-    print(format_report(prepared.report))
+    show(format_report(prepared.report))
     if not prepared.is_new:
         print("already prepared", file=sys.stderr)
-    print(prepared.folder)
+    show(str(prepared.folder))
     return 0

@@ -21,6 +21,7 @@ from transformer_mt.cli.model_flags import (
 from transformer_mt.cli.pair_lines import INPUT_FORMATS, PairLine, PairLines
 from transformer_mt.cli.score_lines import FORMATS, ScoreFormat, ScoreSummary
 from transformer_mt.cli.source_lines import reads_json
+from transformer_mt.cli.stream_output import StreamOutput
 from transformer_mt.errors import EXIT_OK, ConfigError
 from transformer_mt.text.arrivals import STDIN
 from transformer_mt.text.lines import write_lines
@@ -123,9 +124,9 @@ def run(args: argparse.Namespace) -> int:
     if args.output:
         write_lines(args.output, chain.from_iterable(buffers))
     else:
+        stdout = StreamOutput(None)
         for buffer in buffers:
-            sys.stdout.buffer.write(b"".join(line.encode() + b"\n" for line in buffer))
-            sys.stdout.buffer.flush()
+            stdout.write([], b"".join(line.encode() + b"\n" for line in buffer))
     for line in summary.told():
         if not args.quiet:
             print(f"transformer-mt: {line}", file=sys.stderr)

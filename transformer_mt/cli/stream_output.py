@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -15,6 +16,22 @@ def write_all(stream: io.RawIOBase, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[stream.write(rest) :]
+
+
+@contextlib.contextmanager
+def naming(name: str) -> Iterator[None]:
+    """What fails here tells of this stream; the system names none that has no space."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = name
+        raise
+
+
+def show(text: str = "") -> None:
+    """Print a text and an end of line to stdout, at once."""
+    with naming("stdout"):
+        print(text, flush=True)
 
 
 class StreamOutput:
@@ -58,15 +75,12 @@ class StreamOutput:
     def write(self, source: Sequence[bytes], data: bytes) -> None:
         """Write whole lines."""
         stream = self._opened()
-        try:
+        with naming(self._path or "stdout"):
             if stream is None:
                 sys.stdout.buffer.write(data)
                 sys.stdout.buffer.flush()
             else:
                 write_all(stream, data)
-        except OSError as error:
-            error.filename = self._path or "stdout"
-            raise
 
     def __enter__(self) -> StreamOutput:
         return self

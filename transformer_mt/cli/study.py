@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transformer_mt.cli.stream_output import show
 from transformer_mt.errors import EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"run_dir {study.run_dir}: is the directory of a single run; name another run_dir")
     check_old_runs(study.trials)
     if args.list:
-        print(as_table(read_results(study, read_exit_codes(study))))
+        show(as_table(read_results(study, read_exit_codes(study))))
         return EXIT_OK
     with locked(study.run_dir):
         try:
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         except Stopped as stop:
             _say("stopped; what was trained is saved, and the same command continues")
             return stop.exit_code
-        print(as_table(results), flush=True)
+        show(as_table(results))
         _say(f"written: {study.run_dir / 'trials.tsv'} and {study.run_dir / 'study.json'}")
         if study.compare:
             _compare(study, results, args.device)
@@ -123,7 +124,7 @@ def _compare(study: Study, results: Sequence[Result], device: str | None) -> Non
     compare.add_arguments(parser)
     words = [f"{variant}={','.join(seeds)}" for variant, seeds in runs.items()]
     flags = [] if device is None else ["--device", device]
-    print()
+    show()
     compare.run(parser.parse_args([*words, "--output", str(study.run_dir), *flags]))
 
 

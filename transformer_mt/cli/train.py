@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer_mt.cli.stream_output import show
 from transformer_mt.config import Recipe
 from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError, DivergenceError
 from transformer_mt.recipe import dump_recipe, load_recipe
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Train. Returns 0, or 130/143 when a signal stopped it and everything is saved."""
     recipe = load_recipe(args.recipe, args.overrides)
     if args.print_config:
-        sys.stdout.write(dump_recipe(recipe))
+        show(dump_recipe(recipe).removesuffix("\n"))
         return EXIT_OK
 
     from transformer_mt.checkpoint import find_checkpoint
@@ -369,9 +370,9 @@ def _rehearse(recipe: Recipe, prepared: PreparedData, device: torch.device) -> i
     from transformer_mt.training.rehearsal import rehearse
 
     model, updater = build_updater(recipe, prepared, device)
-    print(format_report(prepared.report))
+    show(format_report(prepared.report))
     for line in rehearse(recipe, prepared, model, updater, open_stream(recipe, prepared)(1, 0)):
-        print(line)
+        show(line)
     return EXIT_OK
 
 

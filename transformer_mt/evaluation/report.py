@@ -17,6 +17,7 @@ from transformer_mt.evaluation import charts, report_rows
 from transformer_mt.evaluation import findings as found
 from transformer_mt.evaluation.comparison import Bucket, Comparison, CurvePoint, ExampleGroup
 from transformer_mt.evaluation.differences import differences
+from transformer_mt.json_file import write_text
 
 # HTML knows no control characters but tab and ends of line: their pictures stand for them (U+2400 and on).
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {0x7F: 0x2421}
@@ -67,7 +68,7 @@ def write_report(comparison: Comparison, path: Path) -> None:
         path: the file, replaced where it exists.
     """
     # File names need not be UTF-8; the bytes that are not become question marks.
-    path.write_bytes(render_report(comparison).encode("utf-8", "replace"))
+    write_text(path, render_report(comparison).encode("utf-8", "replace").decode())
 
 
 def _lang(language: str) -> Markup:

@@ -17,7 +17,7 @@ import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 from transformer_mt.errors import DataError
 
@@ -162,26 +162,34 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     A link stays a link, and a device or pipe, which cannot be replaced, is written to.
     """
     path = Path(path)
-    if path.exists() and not path.is_file():
-        with path.open("wb") as stream:
-            stream.writelines(one_line(line).encode("utf-8") + b"\n" for line in lines)
-        return
-    path = Path(os.path.realpath(path))
+    try:
+        if path.is_file() or not path.exists():
+            _replace(Path(os.path.realpath(path)), lines)
+        else:
+            with path.open("wb") as stream:
+                _write(stream, lines)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # the system names no file when the disk is full
+        raise
+
+
+def _replace(path: Path, lines: Iterable[str]) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            for line in lines:
-                stream.write(one_line(line).encode("utf-8") + b"\n")
+            _write(stream, lines)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except BaseException as error:
-        if isinstance(error, OSError) and not error.filename:
-            error.filename = str(path)  # the system names no file when the disk is full
+    except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _write(stream: BinaryIO, lines: Iterable[str]) -> None:
+    stream.writelines(one_line(line).encode("utf-8") + b"\n" for line in lines)
 
 
 def _open(path: Path) -> io.BufferedReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -94,6 +95,7 @@ sys.modules["transformer_mt.cli.probe"] = probe
 entry.VERBS = ("probe",)
 sys.exit(entry.main(["probe"]))
 """
+SHOW = "__import__('transformer_mt.cli.stream_output').cli.stream_output.show"
 
 
 def test_an_interrupt_has_its_code() -> None:
@@ -191,7 +193,8 @@ def test_flags_and_words_may_be_mixed(verb: Verb) -> None:
     [
         ("<&-", "sys.stdin.buffer.readline()", 3, "stdin or stdout is closed"),
         (">&-", "print(1)", 3, "stdin or stdout is closed"),
-        (">/dev/full", "print(1)", 3, "No space left on device"),
+        (">/dev/full", "print(1)", 3, "error: stdout: No space left on device"),
+        (">/dev/full", f"{SHOW}('1')", 3, "error: stdout: No space left on device"),
         ("<&- >&-", "pass", 0, ""),
         ("2>&-", "print(1, file=sys.stderr)", 0, ""),
     ],
@@ -204,6 +207,7 @@ def test_a_closed_stream_is_an_error_only_where_it_is_used(
         ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, PROBE.format(body=body)],
         capture_output=True,
         encoding="utf-8",
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
         check=False,
     )
     assert done.returncode == code

@@ -216,3 +216,10 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(OSError, match=r"No space left on device: '.*out'"):
         write_lines(tmp_path / "out", ["a"])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_device_is_told_by_its_name() -> None:
+    """It is written to and not replaced, so that it fails elsewhere."""
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        write_lines("/dev/full", ["a"])
