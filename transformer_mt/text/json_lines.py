@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 from transformer_mt.errors import DataError
 from transformer_mt.text.lines import one_line
@@ -22,9 +22,14 @@ def parse_json(line: str, where: str) -> Any:
         DataError: it is not JSON.
     """
     try:
-        return json.loads(line)
+        return json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: is not JSON ({error}); write one object a line") from None
+
+
+def _refuse(name: str) -> NoReturn:
+    """Python reads NaN and Infinity, which no other reader would take from us."""
+    raise ValueError(f"it knows no {name}, only null")
 
 
 def columns_of(record: Any, where: str) -> dict[str, Any]:

@@ -25,6 +25,8 @@ def test_what_is_no_record_is_told_with_its_place() -> None:
     """File and line, and what is there instead."""
     with pytest.raises(DataError, match=r"f:7: is not JSON \(.*\); write one object a line"):
         parse_json("{", "f:7")
+    with pytest.raises(DataError, match=r"f:7: is not JSON \(it knows no -Infinity, only null\); write one"):
+        parse_json('{"src": "x", "other": [-Infinity]}', "f:7")
     with pytest.raises(DataError, match="f:7: must be an object, but is an array; write one object a line"):
         columns_of([1], "f:7")
     with pytest.raises(DataError, match="f:7: `src` must be text, but is a number; mend it"):
