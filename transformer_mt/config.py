@@ -6,9 +6,11 @@ a place in the file. This module knows nothing of files, of torch, or of what th
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -26,7 +28,9 @@ def _as_tuple(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
+PathText = Annotated[str, Field(min_length=1), AfterValidator(os.path.expanduser)]
+"""A path; `~` is the home folder, as in a shell, which does not look for it behind the `=` of an override."""
+Names = Annotated[tuple[PathText, ...], BeforeValidator(_as_tuple)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 # Larger counts fit into no tensor.
@@ -80,7 +84,7 @@ class DataConfig(_Section):
     """Which text is used. A source is a file prefix (`train` reads `train.<lang>`, also `.gz` and `.xz`),
     a `.tsv` or `.jsonl` file (also packed), or `hf:NAME[/CONFIG][@SPLIT]`; several sources are joined."""
 
-    root: str | None = None
+    root: PathText | None = None
     """Folder that all data paths are relative to (default: the recipe's folder)."""
     train: Annotated[Names, Field(min_length=1)]
     """Training text: one source or a list that is joined."""
@@ -96,7 +100,7 @@ class DataConfig(_Section):
     """Longest side of a training pair, in tokens with eos; longer pairs are dropped and counted."""
     max_length_ratio: Annotated[float, Field(ge=1.0)] = 4.0
     """A pair whose longer side has over 8 + this many times the tokens of the other is dropped."""
-    prepared_dir: str | None = None
+    prepared_dir: PathText | None = None
     """Where prepared data go (default: prepared/<fingerprint> beside the run directory)."""
     noise: NoiseConfig = NoiseConfig()
 
@@ -112,7 +116,7 @@ class TokenizerConfig(_Section):
     """One joint vocabulary for both languages."""
     sampling: Rate = 0.0
     """Subword sampling in training: unigram smoothing alpha, or BPE merge dropout; 0 is off."""
-    from_: Annotated[str | None, Field(alias="from")] = None
+    from_: Annotated[PathText | None, Field(alias="from")] = None
     """A run directory or SentencePiece model file whose tokenizer is reused."""
 
 
@@ -426,7 +430,7 @@ class EvaluationConfig(_Section):
 class Recipe(_Section):
     """One system: its data, tokenizer, model, training, decoding and evaluation."""
 
-    run_dir: Annotated[str, Field(min_length=1)]
+    run_dir: PathText
     """Where everything of this run is written, relative to the current folder."""
     data: DataConfig
     tokenizer: TokenizerConfig = TokenizerConfig()

@@ -54,6 +54,18 @@ def test_a_short_recipe_takes_all_defaults(write: Any, tmp_path: Path) -> None:
     assert recipe.decoding == DecodingConfig()
 
 
+def test_a_tilde_is_the_home_folder(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pins a folder named ~, in the file or on the command line, where no shell looks behind the `=`."""
+    monkeypatch.setenv("HOME", "/home/me")
+    text = BASE.replace("runs/x", "~/x").replace("train: train", "train: [~/a/train, b]")
+    overrides = ["data.root=~/text", "data.prepared_dir=~/ready", "tokenizer.from=~/other", "data.test=~/t"]
+    recipe = load_recipe(write(text), overrides)
+    data = recipe.data
+    assert (recipe.run_dir, recipe.tokenizer.from_) == ("/home/me/x", "/home/me/other")
+    assert (data.root, data.prepared_dir) == ("/home/me/text", "/home/me/ready")
+    assert (data.train, data.test) == (("/home/me/a/train", "b"), ("/home/me/t",))
+
+
 def test_yaml_is_1_2(write: Any) -> None:
     """Pins B192: the language `no` stays text, 3e-4 is a number."""
     recipe = load_recipe(write(BASE.replace("de", "no") + "training:\n  learning_rate: 3e-4\n"))

@@ -7,6 +7,7 @@ then the seed and a run directory of its own. Knows neither how trials are train
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, model_validator
 
-from transformer_mt.config import CountOrZero, Recipe
+from transformer_mt.config import CountOrZero, PathText, Recipe
 from transformer_mt.errors import ConfigError
 from transformer_mt.recipe import load_recipe
 from transformer_mt.yaml_file import Override, YamlFile, check, parse_override
@@ -35,7 +36,7 @@ class VariantSection(BaseModel):
 
     model_config = Recipe.model_config
 
-    recipe: str | None = None
+    recipe: PathText | None = None
     """Recipe of this variant (default: that of the study), relative to the study file."""
     overrides: Overrides = {}
     """What is different about this variant."""
@@ -46,9 +47,9 @@ class StudySection(BaseModel):
 
     model_config = Recipe.model_config
 
-    run_dir: Annotated[str, Field(min_length=1)]
+    run_dir: PathText
     """Where the runs of all variants go, relative to the current folder."""
-    recipe: str | None = None
+    recipe: PathText | None = None
     """Recipe of all variants that name none, relative to the study file."""
     overrides: Overrides = {}
     """What all variants change in their recipes."""
@@ -208,7 +209,7 @@ def _written(file: YamlFile, keys: list[str], values: Overrides) -> Iterator[Ove
     for key, value in values.items():
         where = f"{file.place([*keys, key])}: {'.'.join(keys)}."
         is_root = key == "data.root" and isinstance(value, str)
-        yield Override(key, _shown(folder / value) if is_root else value, where)
+        yield Override(key, _shown(folder / os.path.expanduser(value)) if is_root else value, where)
 
 
 def _forbidden(overrides: Sequence[Override], seeds: list[int] | None) -> Iterator[str]:

@@ -105,6 +105,17 @@ def test_a_data_root_is_relative_to_where_it_was_written(write: Write, tmp_path:
     assert load_study(in_file, ["data.root=t"]).trials[0].recipe.data.root == str(tmp_path / "t")
 
 
+def test_a_tilde_is_the_home_folder(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Pins a folder named ~ wherever a study names a path."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    text = STUDY.replace("run_dir: runs", "run_dir: ~/runs").replace("../base.yaml", "~/recipes/base.yaml")
+    trial = load_study(
+        write(text.replace("{training.max_steps", "{data.root: ~/text, training.max_steps"))
+    ).trials[0]
+    assert trial.run_dir == tmp_path / "runs" / "studies" / "s" / "plain"
+    assert trial.recipe.data.root == str(tmp_path / "text")
+
+
 PRINTABLE = st.text(st.characters(exclude_categories=("C", "Zl", "Zp")))
 # No denormals: another test of the process may have had them flushed to zero, as training does.
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False) | st.integers()
