@@ -89,6 +89,11 @@ def prepare(recipe: Recipe, log: Log = _log_to_stderr) -> PreparedData:
             ) from None
     tokenizers = load_tokenizers(folder)
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    if recipe.data.src_lang == recipe.data.tgt_lang:
+        log(
+            f"warning: data.src_lang and data.tgt_lang are both {recipe.data.src_lang}: right for "
+            "paraphrases and corrections, but no translation"
+        )
     for warning in vocabulary_warnings(report):
         log(warning)
     return PreparedData(

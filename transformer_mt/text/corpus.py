@@ -51,14 +51,20 @@ def source_files(source: str, root: str | Path, src_lang: str, tgt_lang: str) ->
     """The files of a source that is not on the Hub: one, or one a side.
 
     Raises:
-        DataError: none found (with the paths tried), or several that could be meant.
+        DataError: none found (with the paths tried), several that could be meant, or one for both sides.
     """
     base = Path(root) / source
     if _kind(source) != "prefix":
         if not base.is_file():
             raise DataError(f"{base}: no such file; check data.root and the source name `{source}`")
         return [base]
-    return [_only_one(base, lang) for lang in (src_lang, tgt_lang)]
+    src, tgt = (_only_one(base, lang) for lang in (src_lang, tgt_lang))
+    if src.samefile(tgt):
+        raise DataError(
+            f"{src}: would be source and target at once; name two files by data.src_lang {src_lang} and "
+            f"data.tgt_lang {tgt_lang}, or use a .tsv or .jsonl source"
+        )
+    return [src, tgt]
 
 
 def source_fingerprint(source: str, root: str | Path, src_lang: str, tgt_lang: str) -> str:
@@ -181,5 +187,9 @@ def record_pair(record: Any, where: str, src_lang: str, tgt_lang: str) -> Pair:
         raise DataError(
             f"{where}: has no column `{missing[0]}`, only {', '.join(map(str, columns)) or 'none'}; "
             f"needed are src and tgt, {src_lang} and {tgt_lang}, or a `translation` that holds them"
+        )
+    if names[0] == names[1]:
+        raise DataError(
+            f"{where}: its column `{src_lang}` would be source and target at once; name the sides src and tgt"
         )
     return text_of(columns[names[0]], where, names[0]), text_of(columns[names[1]], where, names[1])

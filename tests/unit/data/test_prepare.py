@@ -395,3 +395,22 @@ def test_the_command(make_recipe: Make, tmp_path: Path) -> None:
     assert Path(outputs[0].stdout.strip().split("\n")[-1]).is_dir()
     assert "already prepared" in outputs[1].stderr
     assert "already prepared" not in outputs[0].stderr
+
+
+def test_one_language_on_both_sides_is_warned_of(make_recipe: Make) -> None:
+    """Some train paraphrases or corrections; others have named a language twice."""
+    told: list[str] = []
+    recipe = make_recipe()
+    prepare(recipe, told.append)
+    assert not any("are both" in line for line in told)
+    for name in ("train", "valid", "test"):
+        folder = Path(recipe.data.root or "")
+        sides = [
+            (folder / f"{name}.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("de", "en")
+        ]
+        rows = "".join(f"{src}\t{tgt}\n" for src, tgt in zip(*sides, strict=True))
+        (folder / f"{name}.tsv").write_text(rows, encoding="utf-8")
+    names = {"train": "train.tsv", "valid": "valid.tsv", "test": "test.tsv", "tgt_lang": "de"}
+    prepare(make_recipe(names), told.append)
+    (warning,) = [line for line in told if "are both" in line]
+    assert warning.startswith("warning: data.src_lang and data.tgt_lang are both de: right for paraphrases")

@@ -145,3 +145,19 @@ def test_the_fingerprint_is_of_raw_bytes(tmp_path: Path) -> None:
     assert source_fingerprint("train", tmp_path, "en", "de") != first
     _prefix(tmp_path, "a\n", "b")
     assert source_fingerprint("train", tmp_path, "de", "en") != first
+
+
+def test_one_file_cannot_be_both_sides(tmp_path: Path) -> None:
+    """Pins a model that is trained to copy because a recipe names one language twice, or a link."""
+    (tmp_path / "train.de").write_text("eins\n", encoding="utf-8")
+    (tmp_path / "train.en").symlink_to("train.de")
+    (tmp_path / "train.tsv").write_text("eins\tein\n", encoding="utf-8")
+    (tmp_path / "train.jsonl").write_text('{"de": "eins"}\n', encoding="utf-8")
+    (tmp_path / "pairs.jsonl").write_text('{"src": "eins", "tgt": "ein"}\n', encoding="utf-8")
+    for tgt_lang in ("de", "en"):
+        with pytest.raises(DataError, match=r"train.de: would be source and target at once; name two files"):
+            list(read_pairs("train", tmp_path, "de", tgt_lang))
+    with pytest.raises(DataError, match=r"train.jsonl:1: its column `de` would be source and target at once"):
+        list(read_pairs("train.jsonl", tmp_path, "de", "de"))
+    for source in ("train.tsv", "pairs.jsonl"):
+        assert list(read_pairs(source, tmp_path, "de", "de")) == [("eins", "ein")]
