@@ -359,7 +359,8 @@ class DecodingConfig(_Section):
     beam_size: Count = 5
     """Hypotheses kept per sentence; 1 is greedy search."""
     nbest: Count = 1
-    """Translations returned per sentence, at most beam_size unless they are drawn."""
+    """Translations returned per sentence, at most beam_size unless they are drawn; fewer where no more texts
+    differ."""
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 1.0
     """alpha in log-probability / length^alpha, the length counting eos."""
     max_len_a: Annotated[float, Field(ge=0.0, le=1000.0)] = 1.5
@@ -367,7 +368,8 @@ class DecodingConfig(_Section):
     max_len_b: CountOrZero = 20
     """See max_len_a."""
     min_length: CountOrZero = 1
-    """Fewest output tokens before eos, not counting those that leave no trace in text."""
+    """Fewest output tokens before eos, not counting those that leave no trace in text; a line whose longest
+    length is less has that many."""
     no_repeat_ngram: CountOrZero = 0
     """No run of this many tokens comes twice in a translation; 0 is off."""
     repetition_penalty: Annotated[float, Field(ge=1.0, le=100.0)] = 1.0
@@ -397,6 +399,15 @@ class DecodingConfig(_Section):
         if self.nbest > self.beam_size and not self.temperature:
             raise ValueError(
                 f"nbest: `nbest` must not exceed `beam_size`, but {self.nbest} > {self.beam_size}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> DecodingConfig:
+        if not self.max_len_a and self.min_length > max(self.max_len_b, 1):
+            raise ValueError(
+                f"min_length: {self.min_length} tokens are more than any translation may have, which is "
+                f"`max_len_b` {self.max_len_b} with `max_len_a` 0; lower it, or raise one of those"
             )
         return self
 

@@ -62,7 +62,7 @@ def load_recipe(path: str | Path, overrides: Sequence[str | Override] = ()) -> R
 def parse_section(values: dict[str, Any], base: DecodingConfig) -> DecodingConfig:
     """The decoding section `base` with the given flags laid over it, through the same checks."""
     try:
-        return DecodingConfig.model_validate({**base.model_dump(), **values})
+        section = DecodingConfig.model_validate({**base.model_dump(), **values})
     except ValidationError as error:
         lines = []
         for item in error.errors():
@@ -73,6 +73,12 @@ def parse_section(values: dict[str, Any], base: DecodingConfig) -> DecodingConfi
                 key, _, message = message.partition(": ")
             lines.append(f"command line: --{key.replace('_', '-')}: {message}")
         raise ConfigError("\n".join(lines)) from None
+    if "seed" in values and not section.temperature:  # a recipe may name one for when something is drawn
+        raise ConfigError(
+            f"command line: --seed: {section.seed} is that of what is drawn, but nothing is drawn; set "
+            "`temperature` above 0"
+        )
+    return section
 
 
 def dump_recipe(recipe: Recipe) -> str:

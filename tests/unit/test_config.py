@@ -100,6 +100,11 @@ def test_base_is_the_default_and_its_sizes_are_the_papers() -> None:
             "min_learning_rate: must not exceed `learning_rate`, but 0.01 > 0.001",
         ),
         (DecodingConfig, {"beam_size": 4, "nbest": 5}, "nbest: .* must not exceed `beam_size`, but 5 > 4"),
+        (
+            DecodingConfig,
+            {"min_length": 21, "max_len_a": 0},
+            "min_length: 21 tokens are more .* `max_len_b` 20 with `max_len_a` 0; lower it",
+        ),
         (DecodingConfig, {"top_k": 5}, "top_k: 5 narrows .* set `temperature` above 0"),
         (DecodingConfig, {"top_p": 0.9}, "top_p: 0.9 narrows .* set `temperature` above 0"),
         (
@@ -130,6 +135,12 @@ def test_impossible_values_are_refused(
     """Pins each check of one section, with the key it blames and the numbers it found."""
     with pytest.raises(ValidationError, match=message):
         section.model_validate(values)
+
+
+def test_a_shortest_length_that_some_translation_can_have_is_taken() -> None:
+    """One token may always come; with max_len_a a line may be long enough for any."""
+    for values in ({"max_len_a": 0, "max_len_b": 0}, {"max_len_a": 0.1, "min_length": 500}):
+        DecodingConfig.model_validate(values)
 
 
 def test_draws_may_be_more_than_the_beam() -> None:

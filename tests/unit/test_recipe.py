@@ -351,3 +351,7 @@ def test_flags_go_through_the_same_checks() -> None:
         ConfigError, match=r"^command line: --nbest: `nbest` must not exceed `beam_size`, but 4 > 3"
     ):
         parse_section({"nbest": 4}, base)
+    with pytest.raises(ConfigError, match=r"^command line: --seed: 3 is that of what is drawn, but nothing"):
+        parse_section({"seed": 3}, base)
+    assert parse_section({"seed": 3, "temperature": 1.0}, base).seed == 3
+    assert parse_section({}, DecodingConfig(seed=3)).seed == 3

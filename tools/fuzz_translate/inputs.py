@@ -88,7 +88,9 @@ _WRONG = [
     ["--beem-size", "3"],
     ["--workers", "0"],
     ["--nbest", "2", "--beam-size", "2", "--format", "text"],
-    ["--top-k", "3"],
+    ["--temperature", "0", "--top-k", "3"],
+    ["--temperature", "0", "--seed", "3"],
+    ["--min-length", "9", "--max-len-a", "0", "--max-len-b", "5"],
     ["--protect", "("],
     ["--device", "abacus"],
 ]

@@ -25,7 +25,7 @@ from transformer_mt.decoding.sampling import Sampling, sample
 from transformer_mt.decoding.shortlist import Shortlist
 from transformer_mt.decoding.stepper import Stepper
 from transformer_mt.decoding.workers import Workers, pick_workers
-from transformer_mt.errors import CheckpointError, DataError
+from transformer_mt.errors import CheckpointError, ConfigError, DataError
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.narrow_linear import take_up_weights
 from transformer_mt.model.protocol import TrainableModel
@@ -98,6 +98,9 @@ class Searcher:
                 at the first call that has several batches, and from then on keep the weights of that moment.
             shortlist: which target tokens may come in a translation; None is all.
             follow: each call takes up what the weights have become; False: they never change.
+
+        Raises:
+            ConfigError: a shortest length beyond the models' learned positions.
         """
         self.device = device
         self.decoding = decoding
@@ -125,6 +128,11 @@ class Searcher:
         self._safe_stepper = stepper(min(decoding.no_repeat_ngram or SAFE_NGRAM, SAFE_NGRAM))
         limits = [model.max_length for model in self.models if model.max_length is not None]
         self.max_length = min(limits) if limits else None
+        if self.max_length is not None and decoding.min_length > self.max_length - 1:  # bos takes a position
+            raise ConfigError(
+                f"min_length {decoding.min_length}: this model's learned positions end a translation at "
+                f"{self.max_length - 1} tokens; lower it"
+            )
         self.num_workers = pick_workers(workers, device)
         self._workers: Workers[_Task, list[list[Hypothesis]]] | None = None
 

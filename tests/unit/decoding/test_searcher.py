@@ -17,7 +17,7 @@ from transformer_mt.decoding.beam_search import Hypothesis
 from transformer_mt.decoding.lexical_table import LINKS, LexicalTable
 from transformer_mt.decoding.searcher import BANNED_IDS, Searcher, Sentence
 from transformer_mt.decoding.shortlist import Shortlist
-from transformer_mt.errors import DataError
+from transformer_mt.errors import ConfigError, DataError
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID
 
 CPU = torch.device("cpu")
@@ -111,6 +111,12 @@ def test_a_prefix_beyond_learned_positions_is_refused(tmp_path: Path) -> None:
     assert len(found.token_ids) in (6, 7)
     with pytest.raises(DataError, match="line 4: its prefix has 7 tokens, .* positions end at 8; shorten"):
         searcher.search([Sentence([9, EOS_ID], 4, (30,) * 7)])
+    assert (
+        len(_searcher(loaded, min_length=7, max_len_b=9).search([Sentence([9, EOS_ID], 1)])[0][0].token_ids)
+        == 7
+    )
+    with pytest.raises(ConfigError, match="min_length 8: .* positions end a translation at 7 tokens; lower"):
+        _searcher(loaded, min_length=8)
 
 
 @pytest.mark.parametrize("options", SEARCHES)
