@@ -35,7 +35,8 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--token-scores",
         action="store_true",
-        help="also the log-probability of every target token, in two more columns or fields",
+        help="also the target tokens and their log-probabilities, in two more columns or fields; with "
+        "--protect and --tags those that the model wrote, before strings and tags came in",
     )
     group.add_argument(
         "--alignment",

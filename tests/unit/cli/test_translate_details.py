@@ -49,6 +49,43 @@ def test_token_scores_add_up_to_the_score(
         assert sum(scores) == pytest.approx(float(row[2]), abs=1e-4)
 
 
+def test_token_scores_tell_what_the_model_wrote(
+    run: Path, source: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """With and without a tag and a string that the model never writes, which come in afterwards."""
+    words = ["--token-scores", "--format", "jsonl", "--device", "cpu", "--quiet"]
+    rows = []
+    for text, flags in (
+        ("abe diek", []),
+        ("<b>abe diek</b>", ["--tags"]),
+        ("abe diek", ["--protect", "abe"]),
+    ):
+        source.write_text(text + "\n")
+        assert main(["translate", str(run), str(source), *words, *flags]) == 0
+        rows.append(json.loads(capfdbinary.readouterr().out))
+    keys = ("score", "tokens", "token_scores")
+    assert [[row[key] for key in keys] for row in rows[1:]] == [[rows[0][key] for key in keys]] * 2
+    written = rows[0]["translation"]
+    assert rows[1]["translation"] == f"<b>{written}</b>" and "abe" in rows[2]["translation"] != written
+
+
+def test_equal_draws_are_given_once(
+    run: Path, source: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Fewer than --nbest may come: the number of the line tells whose they are."""
+    words = ["translate", str(run), str(source), "--temperature", "0.3", "--nbest", "6", "--format"]
+    found: dict[str, list[list[str]]] = {}
+    for style, sign in (("tsv", "\t"), ("moses", " ||| ")):
+        assert main([*words, style, "--device", "cpu", "--quiet"]) == 0
+        found[style] = [line.split(sign) for line in capfdbinary.readouterr().out.decode().split("\n")[:-1]]
+    lists = [[row for row in found["tsv"] if row[0] == str(number)] for number in range(1, 7)]
+    assert [int(row[0]) for row in found["tsv"]] == [int(row[0]) + 1 for row in found["moses"]]
+    for rows in lists:
+        assert [row[1] for row in rows] == [str(rank) for rank in range(1, len(rows) + 1)]
+        assert len({row[5] for row in rows}) == len(rows) <= 6
+    assert {len(rows) for rows in lists} - {1, 6}
+
+
 @pytest.mark.parametrize("layer", ["1", "mean"])
 def test_alignments_number_the_words_of_both_sides(
     run: Path, source: Path, capfdbinary: pytest.CaptureFixture[bytes], layer: str
