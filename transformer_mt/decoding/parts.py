@@ -74,7 +74,7 @@ class PartMaker:
             prefixes: text that their translations begin with, N; of a line in parts the first one has it.
         """
         encoded = self._tokenizers.src.encode_batch(lines)
-        ids_of_prefixes = [tuple(self._tokenizers.tgt.encode(prefix)) for prefix in prefixes]
+        ids_of_prefixes = [tuple(self._tokenizers.tgt.encode_exactly(prefix)) for prefix in prefixes]
         return [
             self._cut(line, number, prefix)
             if self._is_long(line, ids)

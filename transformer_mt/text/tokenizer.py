@@ -1,12 +1,12 @@
 """Text <-> token ids by SentencePiece: load, encode, decode, sample.
 
 Every string comes back unchanged from `decode(encode(text))`, whatever characters it holds, except that
-U+2581 (SentencePiece's own mark for a space) comes back as a space: characters outside the vocabulary are
-spelled in bytes, nothing is normalised, and special tokens cannot be typed. What nobody sees (soft hyphens,
-zero-width joiners, U+0085, control characters) is text like any other: it cuts a word where it stands and
-comes back there. What a model writes may hold line ends and halves of characters, spelled in bytes: `decode`
-gives line ends as they are and U+FFFD for a broken character. Knows nothing of files of text, of languages,
-or of padding.
+U+2581 (SentencePiece's own mark for a space) comes back as a space, unless `encode_exactly` makes the ids:
+characters outside the vocabulary are spelled in bytes, nothing is normalised, and special tokens cannot be
+typed. What nobody sees (soft hyphens, zero-width joiners, U+0085, control characters) is text like any other:
+it cuts a word where it stands and comes back there. What a model writes may hold line ends and halves of
+characters, spelled in bytes: `decode` gives line ends as they are and U+FFFD for a broken character. Knows
+nothing of files of text, of languages, or of padding.
 """
 
 from __future__ import annotations
@@ -115,6 +115,22 @@ class Tokenizer:
         """Ids of the text, without bos and eos; an empty text has none."""
         ids: list[int] = self._processor.encode(_utf8(text), out_type=int)
         return ids
+
+    def encode_exactly(self, text: str) -> list[int]:
+        """`encode`, but U+2581 is spelled in bytes, so that it comes back too.
+
+        For text that a translation shall hold; in what a model reads it is a space, as in training.
+        """
+        if _SPACE not in text:
+            return self.encode(text)
+        # A character without a piece is spelled in bytes, and shows where those of U+2581 belong.
+        unused = (chr(code) for code in range(0x10FFFD, 0xF0000, -1))
+        other = next(one for one in unused if one not in text and self._processor.piece_to_id(one) == UNK_ID)
+        ids = "".join(map(chr, self.encode(text.replace(_SPACE, other))))
+        spelled, wanted = (
+            "".join(chr(NUM_SPECIAL + byte) for byte in one.encode()) for one in (other, _SPACE)
+        )
+        return list(map(ord, ids.replace(spelled, wanted)))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many texts, on all cores."""

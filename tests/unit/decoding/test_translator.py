@@ -378,6 +378,9 @@ def test_prefixes_begin_translations(loaded: LoadedRun) -> None:
     plain = translator.translate(["Ist lm?", "Nor!"])
     assert found[1].text == f"{found[0].text} {plain[0].text}"
     assert found[3].text == plain[1].text
+    assert translator.translate(["Abd"], prefixes=["\u2581kom \u2581 da\u2581"])[0].text.startswith(
+        "\u2581kom \u2581 da\u2581"
+    )
 
 
 def test_what_must_stay_is_put_back(loaded: LoadedRun) -> None:

@@ -128,6 +128,18 @@ def test_odd_characters_hide_no_line(kind: str, odd: str) -> None:
         assert tokenizer.decode(tokenizer.encode(f"a{odd}b")) == f"a{odd}b"
 
 
+@pytest.mark.parametrize(
+    "text", ["\u2581", "\u2581\u2581a b\u2581 c", "a\u2581\U0010fffd\U0010fffc\n", "a b"]
+)
+def test_any_text_comes_back_where_that_is_asked(kind: str, text: str) -> None:
+    """U+2581 in bytes, and all around it as ever; though the characters that help to find it are there."""
+    tokenizer = train_tokenizer([*LINES, "\U0010fffb" * 99], type=kind, vocab_size=330)
+    ids = tokenizer.encode_exactly(text)
+    assert tokenizer.decode(ids) == text
+    pieces = "".join(tokenizer.pieces(ids)).replace("<0xE2><0x96><0x81>", "\u2581")
+    assert pieces == "".join(tokenizer.pieces(tokenizer.encode(text)))
+
+
 def test_rare_characters_are_spelled_in_bytes() -> None:
     """B033: an alphabet that fills the vocabulary loses its rarest characters to bytes, and no text."""
     alphabet = [chr(0x4E00 + number) for number in range(2000)]
