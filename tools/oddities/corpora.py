@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from transformer_mt.text.corpus import read_pairs
@@ -27,8 +26,8 @@ class Corpus:
         return f"{self.folder} {self.src}-{self.tgt}"
 
     def training_sample(self, data: Path) -> Pairs:
-        """Pairs from all over the training set, as many as training looks at, but of the first 40,000."""
-        pairs = list(islice(read_pairs("train", data / self.folder, self.src, self.tgt), 40_000))
+        """Pairs from all over the training set, as many as training looks at."""
+        pairs = list(read_pairs("train", data / self.folder, self.src, self.tgt))
         return pairs[:: -(-len(pairs) // SAMPLE)]
 
     def test_pairs(self, data: Path) -> Pairs:
@@ -45,6 +44,8 @@ CORPORA = (
     Corpus("multi30k", "de", "en", ("test2016", "test2017")),
     Corpus("multi30k", "en", "de", ("test2016", "test2017")),
     Corpus("tatoeba-zh-en", "zh", "en", ("test",)),
+    Corpus("tatoeba-zh-en", "en", "zh", ("test",)),
     Corpus("3am-zh-en", "zh", "en", ("test",)),
     Corpus("kftt", "ja", "en", ("tune", "test")),
+    Corpus("kftt", "en", "ja", ("tune", "test")),
 )

@@ -6,12 +6,14 @@ Everything is drawn from a generator that is handed in. Knows no detector.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 
 from transformer_mt.text.words import counts_characters
 
 CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """What is left of a translation that ends early."""
+_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def _units(text: str) -> tuple[list[str], str]:
@@ -26,6 +28,17 @@ def looped(source: str, target: str, draw: random.Random) -> str:
     phrase = words[max(end - draw.randint(1, 6), 0) : end]
     times = draw.randint(4 if len(phrase) == 1 else 3, 12)
     return glue.join([*words[:end], *phrase * (times - 1)])
+
+
+def stuttering(source: str, target: str, draw: random.Random) -> str:
+    """One of its words up to some letter, the last one to four of them 4 to 12 times, and the rest."""
+    words = list(_LETTERS.finditer(target))
+    if not words:
+        return target
+    word = draw.choice(words)
+    end = draw.randint(word.start() + 1, word.end())
+    piece = target[max(end - draw.randint(1, 4), word.start()) : end]
+    return target[:end] + piece * draw.randint(3, 11) + target[end:]
 
 
 def copied(source: str, target: str, draw: random.Random) -> str:
@@ -59,6 +72,7 @@ def cut_somewhere(source: str, target: str, draw: random.Random) -> str:
 
 PLANTED: dict[str, Callable[[str, str, random.Random], str]] = {
     "loop": looped,
+    "stutter": stuttering,
     "copy": copied,
     "near copy": nearly_copied,
     "cut below 60%": cut_somewhere,

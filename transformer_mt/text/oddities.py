@@ -19,8 +19,9 @@ from transformer_mt.text.words import WITHOUT_SPACES, counts_characters, needs_n
 _TIMES, _TIMES_SINGLE = 3, 4
 # So many words, or characters, are a loop when they stand twice in a row.
 _TWICE_WORDS, _TWICE_CHARACTERS = 5, 10
-# One to ten characters, eight times: inside a word, or where no words are.
-_STUTTER = re.compile(r"([^\s\d]{1,10}?)\1{7}")
+# Inside a word, or where no words are: one to ten characters four times, because people write "hahaha"; marks
+# alone eight times, because they write rows of them.
+_STUTTER = re.compile(r"([^\W\d_][^\s\d]{0,9}?)\1{3}|([^\s\d]{1,10}?)\2{7}")
 _CHUNK = re.compile(rf"[{WITHOUT_SPACES}]|[^\s{WITHOUT_SPACES}]+")
 _MARKS = ".,;:!?…\"'’”“„‚‘«»()[]-–—"
 # What is written so is no sentence: code, addresses, paths.
@@ -51,9 +52,10 @@ def oddities(source: str, target: str, proportion: Proportion | None = None) -> 
 
 
 def loops(text: str) -> bool:
-    """Whether something stands in a row too often: see `repeats`; of five words or ten characters, twice."""
-    characters = counts_characters([text])
-    sequence = units(text.lower(), characters=characters)
+    """Whether something stands in a row too often: see `repeats`; of five words or ten characters, twice; a
+    piece of a word, four times."""
+    characters, text = counts_characters([text]), text.lower()
+    sequence = units(text, characters=characters)
     twice = _TWICE_CHARACTERS if characters else _TWICE_WORDS
     return repeats(sequence, twice=twice) or _STUTTER.search(text) is not None
 
