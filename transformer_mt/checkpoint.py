@@ -199,7 +199,7 @@ def newest_valid(run_dir: Path) -> Checkpoint | None:
     """The newest checkpoint that verifies; each newer one that does not is named in the log with the reason.
 
     Raises:
-        CheckpointError: there are checkpoints, but none verifies.
+        CheckpointError: there are checkpoints, but none verifies; or there were some.
     """
     refused: list[str] = []
     for step in reversed(saved_steps(run_dir)):
@@ -212,6 +212,11 @@ def newest_valid(run_dir: Path) -> Checkpoint | None:
         raise CheckpointError(
             f"{run_dir}: none of its {len(refused)} checkpoints can be used ({refused[0]}); "
             "restore one from a copy, or start anew with --overwrite"
+        )
+    if (run_dir / "latest.json").exists():
+        raise CheckpointError(
+            f"{run_dir}: has lost its checkpoints, for there is a latest.json; restore one from a copy, or "
+            "start anew with --overwrite"
         )
     return None
 

@@ -27,8 +27,12 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_text(path, json_text(value, indent=1, ensure_ascii=True) + "\n")
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path, remedy: str = "delete it to go on without it") -> dict[str, Any] | None:
     """A small JSON file, or None where it is missing.
+
+    Args:
+        path: of the file.
+        remedy: what to do about a damaged one.
 
     Raises:
         CheckpointError: it is there but damaged.
@@ -38,9 +42,9 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: cannot be read: {error}; delete it to go on without it") from None
+        raise CheckpointError(f"{path}: cannot be read: {error}; {remedy}") from None
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: holds no JSON object; delete it to go on without it")
+        raise CheckpointError(f"{path}: holds no JSON object; {remedy}")
     return value
 
 

@@ -16,7 +16,6 @@ from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataErr
 if TYPE_CHECKING:
     import torch
 
-    from transformer_mt.config import Recipe
 
 HELP = "show what is chosen on this machine and why, and check a run"
 _PACKAGES = (
@@ -197,9 +196,11 @@ def _shortlist(path: Path) -> str:
 
 
 def _recipe_and_data(run_dir: Path) -> Iterator[Finding]:
+    from transformer_mt.data.prepare import prepared_folder
     from transformer_mt.recipe import load_recipe
     from transformer_mt.text.corpus import source_files
     from transformer_mt.text.hub import HUB_PREFIX
+    from transformer_mt.training.run_directory import stored_fingerprint
 
     config = run_dir / "config.yaml"
     try:
@@ -220,24 +221,20 @@ def _recipe_and_data(run_dir: Path) -> Iterator[Finding]:
                 return " and ".join(map(_short, paths))
 
             yield _checked("data", f"{split} {source}", there)
-    yield _checked("data", "prepared", lambda: _prepared(run_dir, recipe))
-    yield from _tokenizers(_prepared_folder(run_dir, recipe)[0])
+    try:
+        fingerprint = stored_fingerprint(run_dir) or ""
+    except CheckpointError as error:
+        yield Finding("data", "run.json", str(error), error.exit_code)
+        return
+    folder = prepared_folder(recipe.model_copy(update={"run_dir": str(run_dir)}), fingerprint)
+    yield _checked("data", "prepared", lambda: _prepared(folder, fingerprint))
+    yield from _tokenizers(folder)
 
 
-def _prepared_folder(run_dir: Path, recipe: Recipe) -> tuple[Path, str]:
-    """Where the prepared data of the run are, or would be, and their fingerprint."""
-    from transformer_mt.data.prepare import prepared_folder
-    from transformer_mt.json_file import read_json
-
-    fingerprint = str((read_json(run_dir / "run.json") or {}).get("data_fingerprint", ""))
-    return prepared_folder(recipe.model_copy(update={"run_dir": str(run_dir)}), fingerprint), fingerprint
-
-
-def _prepared(run_dir: Path, recipe: Recipe) -> str:
+def _prepared(folder: Path, fingerprint: str) -> str:
     """Where the prepared data of the run are, or that there are none: then they are made when needed."""
     from transformer_mt.data.prepared_files import damaged_file, read_manifest
 
-    folder, fingerprint = _prepared_folder(run_dir, recipe)
     if not fingerprint or not folder.is_dir():
         return "not there, `train` makes them from the text"
     manifest = read_manifest(folder)

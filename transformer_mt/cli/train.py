@@ -116,7 +116,10 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
     changes = check_continues(run_dir, recipe, prepared.fingerprint) if continuing else []
     checkpoint = None if args.overwrite else newest_valid(run_dir)
     if checkpoint and not continuing:
-        raise CheckpointError(f"{run_dir}: holds checkpoints but no config.yaml; name another run_dir")
+        raise CheckpointError(
+            f"{run_dir}: holds checkpoints but no config.yaml; put back that of the newest checkpoint, or "
+            "name another run_dir"
+        )
     trainer = _build_trainer(recipe, prepared, device)
     if checkpoint:
         trainer.restore(checkpoint)

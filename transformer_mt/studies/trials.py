@@ -13,9 +13,9 @@ from typing import Any
 from transformer_mt.errors import CheckpointError, ConfigError, DivergenceError
 from transformer_mt.evaluation.run_facts import read_cost, read_curve
 from transformer_mt.json_file import read_json, write_json, write_text
-from transformer_mt.recipe import differences, load_recipe
+from transformer_mt.recipe import differences
 from transformer_mt.studies.study import Study, Trial, value_text
-from transformer_mt.training.run_directory import belongs_to_run, check_usable
+from transformer_mt.training.run_directory import belongs_to_run, check_usable, stored_recipe
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def check_old_runs(trials: Iterable[Trial]) -> None:
             continue
         if not belongs_to_run(trial.run_dir):
             continue
-        _, refused = differences(load_recipe(trial.run_dir / "config.yaml"), trial.recipe)
+        _, refused = differences(stored_recipe(trial.run_dir), trial.recipe)
         if refused:
             changes = ", ".join(f"{key}: {old!r} -> {new!r}" for key, (old, new) in refused.items())
             problems.append(
@@ -83,7 +83,7 @@ def has_diverged(trial: Trial, exit_codes: Mapping[str, int | None]) -> bool:
     """
     if exit_codes.get(str(trial.run_dir)) != DivergenceError.exit_code or not belongs_to_run(trial.run_dir):
         return False
-    return differences(load_recipe(trial.run_dir / "config.yaml"), trial.recipe) == ({}, {})
+    return differences(stored_recipe(trial.run_dir), trial.recipe) == ({}, {})
 
 
 def read_exit_codes(study: Study) -> dict[str, int | None]:

@@ -11,15 +11,15 @@ from typing import Any
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError
 from transformer_mt.json_file import read_json, write_text
-from transformer_mt.recipe import load_recipe
+from transformer_mt.training.run_directory import belongs_to_run, stored_recipe
 
 
 def write_model_card(run_dir: Path) -> None:
     """Write the card of a run that has been trained and validated."""
     info, best = read_json(run_dir / "run.json"), read_json(run_dir / "best.json")
-    if info is None or best is None or "cost" not in info:
+    if info is None or best is None or "cost" not in info or not belongs_to_run(run_dir):
         return  # not a run directory, or training has not come to an end yet
-    recipe = load_recipe(run_dir / "config.yaml")
+    recipe = stored_recipe(run_dir)
     try:
         parts = [
             _model(run_dir.name, recipe, info),

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 import transformer_mt
+from transformer_mt.checkpoint import saved_steps
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.json_file import read_json, write_json, write_text
@@ -105,9 +106,41 @@ def _remove(path: Path) -> None:
 
 def stored_precision(run_dir: Path) -> str:
     """What the run in this directory resolved `training.precision` to, `auto` where there is none."""
-    if not belongs_to_run(run_dir):
-        return "auto"
-    return load_recipe(run_dir / "config.yaml").training.precision
+    return stored_recipe(run_dir).training.precision if belongs_to_run(run_dir) else "auto"
+
+
+def stored_recipe(run_dir: Path) -> Recipe:
+    """The recipe of the run in this directory.
+
+    Raises:
+        CheckpointError: its config.yaml is missing or damaged.
+    """
+    try:
+        return load_recipe(run_dir / "config.yaml")
+    except ConfigError as error:
+        problem = str(error).partition("\n")[0]
+        raise CheckpointError(
+            f"{problem}; put back what training wrote: every checkpoint of the run holds it"
+        ) from None
+
+
+def stored_fingerprint(run_dir: Path) -> str | None:
+    """Of the data that the run in this directory was trained on; None where no step has been saved yet.
+
+    Raises:
+        CheckpointError: there are checkpoints, but run.json does not say what they were trained on.
+    """
+    path = run_dir / "run.json"
+    remedy = (
+        f"put it back, train on in another run_dir with --init-from {run_dir}, or start anew with --overwrite"
+    )
+    fingerprint = (read_json(path, remedy) or {}).get("data_fingerprint")
+    if fingerprint is None and saved_steps(run_dir):
+        raise CheckpointError(
+            f"{path}: {'names no data' if path.exists() else 'is missing'}, and nothing else says what the "
+            f"checkpoints were trained on; {remedy}"
+        )
+    return fingerprint if fingerprint is None else str(fingerprint)
 
 
 def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> list[str]:
@@ -118,16 +151,17 @@ def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> lis
 
     Raises:
         ConfigError: the list of keys, or the data, that differ.
+        CheckpointError: what they were is not known any more.
     """
-    allowed, refused = differences(load_recipe(run_dir / "config.yaml"), recipe)
+    allowed, refused = differences(stored_recipe(run_dir), recipe)
     if refused:
         changes = ", ".join(f"{key}: {old!r} -> {new!r}" for key, (old, new) in refused.items())
         raise ConfigError(
             f"{run_dir}: belongs to another configuration ({changes}); "
             "use the old values, another run_dir, or --overwrite to start anew"
         )
-    info = read_json(run_dir / "run.json")
-    if info and (trained_on := str(info.get("data_fingerprint"))) != data_fingerprint:
+    trained_on = stored_fingerprint(run_dir)
+    if trained_on is not None and trained_on != data_fingerprint:
         raise ConfigError(
             f"{run_dir}: was trained on other data (fingerprint {trained_on[:12]}, "
             f"now {data_fingerprint[:12]}); use the old files, another run_dir, or --overwrite to start anew"

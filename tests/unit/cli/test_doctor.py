@@ -25,6 +25,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A run of one checkpoint, with its recipe and the text it names."""
     folder = random_run(tmp_path / "run", model=MODELS[getattr(request, "param", "transformer")])
     (folder / "config.yaml").write_text(dump_recipe(ckpt.load_run(folder).recipe), encoding="utf-8")
+    write_json(folder / "run.json", {"data_fingerprint": "0123"})
     for name in ("train", "valid", "test", "sets/two"):
         for language in ("de", "en"):
             path = tmp_path / f"{name}.{language}"
@@ -46,6 +47,10 @@ def _break_the_recipe(run: Path) -> None:
 
 def _lose_the_text(run: Path) -> None:
     (run.parent / "train.de").unlink()
+
+
+def _lose_the_books(run: Path) -> None:
+    (run / "run.json").unlink()
 
 
 def _point_nowhere(run: Path) -> None:
@@ -95,6 +100,7 @@ def test_a_table_has_one_line_for_each_finding(run: Path, capsys: pytest.Capture
     [
         ([_flip_a_byte], 5, ["FAULT: {run}/checkpoints/step_00000020/model.safetensors: is damaged"]),
         ([_point_nowhere], 5, ["FAULT: {run}: has no checkpoint of step 7"]),
+        ([_lose_the_books], 5, ["FAULT: {run}/run.json: is missing, and nothing else says what the"]),
         ([_break_the_recipe], 2, ["{run}/config.yaml:2:1: modle: no such key; did you mean model?"]),
         ([_lose_the_text], 3, ["FAULT: {folder}/train.de: no such file"]),
         ([_break_the_recipe, _flip_a_byte], 5, ["is damaged", "no such key"]),
