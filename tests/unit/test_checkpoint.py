@@ -151,6 +151,15 @@ def test_none_valid_is_an_error_not_a_new_start(save, tmp_path):
         ckpt.newest_valid(tmp_path)
 
 
+def test_lost_checkpoints_are_an_error_not_a_new_start(tmp_path):
+    assert ckpt.newest_valid(tmp_path) is None
+    write_json(tmp_path / "latest.json", {"step": 3})
+    with pytest.raises(
+        CheckpointError, match="has lost its checkpoints, for there is a latest.json; restore"
+    ):
+        ckpt.newest_valid(tmp_path)
+
+
 def test_rotation_keeps_the_newest_and_the_best(save, tmp_path):
     """Pins deletion of the best checkpoint (B110)."""
     for step in (1, 2, 3, 10):

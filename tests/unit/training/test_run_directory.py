@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer_mt.errors import ConfigError
-from transformer_mt.training.run_directory import check_usable, clear
+from transformer_mt.errors import CheckpointError, ConfigError
+from transformer_mt.training.run_directory import check_usable, clear, stored_fingerprint, stored_recipe
 
 
 def test_a_file_is_no_run_directory(tmp_path: Path) -> None:
@@ -73,3 +73,38 @@ def test_what_people_keep_in_the_folders_of_a_run_is_not_cleared(tmp_path: Path)
     (tmp_path / "samples" / "notes.md").rename(tmp_path / "notes.md")
     clear(tmp_path)
     assert not (tmp_path / "samples").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            None,
+            "is missing, and nothing else says what the checkpoints were trained on; put it back, train on",
+        ),
+        ("{}", "names no data, and nothing else says what the checkpoints were trained on; put it back"),
+        ("", "cannot be read: Expecting value.*; put it back, train on in another run_dir with --init-from"),
+    ],
+)
+def test_checkpoints_need_to_know_their_data(tmp_path: Path, text: str | None, told: str) -> None:
+    """Pins a run that was continued on whatever text there was, once run.json was gone."""
+    path = tmp_path / "run.json"
+    assert stored_fingerprint(tmp_path) is None  # killed before it began
+    path.write_text('{"data_fingerprint": "abc"}', encoding="utf-8")
+    assert stored_fingerprint(tmp_path) == "abc"
+    folder = tmp_path / "checkpoints" / "step_00000003"
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").touch()
+    path.unlink()
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=f"{path}: {told}"):
+        stored_fingerprint(tmp_path)
+
+
+def test_a_damaged_recipe_of_a_run_is_named_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").touch()
+    with pytest.raises(
+        CheckpointError, match="config.yaml:1:1: .* empty; put back what training wrote: every"
+    ):
+        stored_recipe(tmp_path)
