@@ -1,12 +1,9 @@
 """Which words of a source and of its translation belong together, by the attention that a model pays.
 
 The translation is given to the model once more; the position that predicts a token looks at what that token
-translates. What a source word gets is divided by what it gets from the whole translation: otherwise words
-that all positions look at would draw the links. Words are the units of `text/words.py`.
-
-Measured against a statistical aligner (eflomal, both directions) on 1,000 German-English pairs and a
-Transformer of 3 + 3 layers: alignment error rate 0.19 so, with the mean over the layers; 0.19 to 0.27 with
-one layer, 0.36 undivided, 0.88 with the position that reads a token instead of the one that predicts it.
+translates, the one that reads it does not. What a source word gets is divided by what it gets from the whole
+translation: otherwise words that all positions look at would draw the links. Words are the units of
+`text/words.py`.
 
 Knows nothing of files, formats or searches.
 """

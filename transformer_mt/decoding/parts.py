@@ -1,15 +1,10 @@
 """Lines -> what is searched for: each line as a whole, or in parts where it is more than the models know.
 
 A line is more than they know if it has more tokens than the sources they were trained on, or more
-sentences. Both matter. Measured with a Transformer of 3 + 3 layers that was trained on captions of one
-sentence (Multi30k, de-en), on lines of several of them, BLEU of the line as a whole -> in parts: 2 sentences,
-29 tokens on average, 22.6 -> 43.1; 3: 15.7 -> 43.7; 5: 4.6 -> 44.3; 10: 0.3 -> 44.9; and 26.0 -> 49.4 even
-where two have at most 25 tokens, well within the trained length: the model ends after the first sentence. A
-single sentence, on the other hand, loses where it is cut for no need: those of 28 to 32 tokens 26.3 -> 22.2
-in two parts and 14.1 in four. Beyond 33 tokens, the length of all but one in a hundred of the sources, it
-gains: 20.4 -> 23.6, and artificial ones of 42 tokens on average 20.7 -> 31.5, but only 26.0 if cut beyond the
-length of all but one in a thousand. So sentences are parted wherever fewer than one in twenty sources had as
-many, and a sentence is cut beyond the length of all but one in a hundred sources.
+sentences. Both matter: a model that was trained on single sentences ends after the first one, however short
+they are. A single sentence, on the other hand, loses where it is cut for no need. So sentences are parted
+wherever fewer than one in twenty sources had as many, and a sentence is cut beyond the length of all but one
+in a hundred sources.
 
 Knows nothing of what is found for the parts.
 """
