@@ -88,10 +88,9 @@ class PartMaker:
         seen = [(text, start) for text, start in zip(texts, starts, strict=False) if not is_blank(text)]
         shown = [text.rstrip() for text, _ in seen]
         encoded = self._tokenizers.src.encode_batch(shown)
-        prefixes = [prefix, *[()] * (len(seen) - 1)]
         return [
-            Part(text, start, bare, Sentence([*ids, EOS_ID], number, forced))
-            for (text, start), bare, ids, forced in zip(seen, shown, encoded, prefixes, strict=True)
+            Part(text, start, bare, Sentence([*ids, EOS_ID], number, () if part else prefix, part))
+            for part, ((text, start), bare, ids) in enumerate(zip(seen, shown, encoded, strict=True))
         ]
 
     def _longest(self, line: str) -> int:

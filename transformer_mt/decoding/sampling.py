@@ -1,7 +1,7 @@
 """Translations that are drawn, not searched: temperature, top-k and top-p.
 
-Every draw is a function of the seed, the line's number, the sample's number and the step, so that the samples
-of a line depend on neither batches nor neighbours nor workers. Knows no text.
+Every draw is a function of the seed, the step and the numbers of the line, of its part and of the sample, so
+that the samples of a line depend on neither batches nor neighbours nor workers. Knows no text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def sample(
     src_mask: Tensor,
     *,
     sampling: Sampling,
-    draws: Sequence[tuple[int, int]],
+    draws: Sequence[tuple[int, int, int]],
     length_penalty: float,
     limits: Sequence[int],
     prefixes: Tensor | None = None,
@@ -50,7 +50,7 @@ def sample(
     Args:
         stepper: without a rough output matrix.
         sampling: how to draw.
-        draws: for each row the numbers of its line and of its sample.
+        draws: for each row the numbers of its line, of the part of it, and of the sample.
     """
 
     def choice(rows: Sequence[int], step: int) -> Pick:
@@ -102,7 +102,7 @@ def draw(log_probs: Tensor, scores: Tensor, uniforms: Tensor, sampling: Sampling
     return Candidates(totals, torch.zeros_like(token_ids), token_ids)
 
 
-def _uniform(seed: int, line: int, sample: int, step: int) -> float:
+def _uniform(seed: int, line: int, part: int, sample: int, step: int) -> float:
     """In [0, 1), with as many random bits as fit."""
-    bits = derive_seed(seed, "draw", line, sample, step) >> (_SEED_BITS - _RANDOM_BITS)
+    bits = derive_seed(seed, "draw", line, part, sample, step) >> (_SEED_BITS - _RANDOM_BITS)
     return float(bits * 2.0**-_RANDOM_BITS)

@@ -43,13 +43,14 @@ SAFE_NGRAM = 3
 class Sentence:
     """What is searched for.
 
-    src_ids end in eos; number is that of the line, for error messages and for what is drawn; every hypothesis
-    begins with the target ids of the prefix.
+    src_ids end in eos; number is that of the line, for error messages and, with that of the part of the line,
+    for what is drawn; every hypothesis begins with the target ids of the prefix.
     """
 
     src_ids: list[int]
     number: int
     prefix: tuple[int, ...] = ()
+    part: int = 0
 
 
 class _Task(NamedTuple):
@@ -276,7 +277,7 @@ class Searcher:
                 stepper,
                 **self._inputs([sentence for sentence, _ in part]),
                 sampling=sampling,
-                draws=[(sentence.number, number) for sentence, number in part],
+                draws=[(sentence.number, sentence.part, number) for sentence, number in part],
             )
         return _finite(drawn, decoding.nbest)
 

@@ -40,6 +40,7 @@ def test_parts_know_their_place(loaded: LoadedRun) -> None:
     assert all(part.shown.strip("\u200b ") for part in parts)
     assert all(part.sentence.src_ids == [*loaded.tokenizers.src.encode(part.shown), EOS_ID] for part in parts)
     assert [bool(part.sentence.prefix) for part in parts] == [True] + [False] * (len(parts) - 1)
+    assert [part.sentence.part for part in parts] == list(range(len(parts)))
 
 
 @pytest.mark.parametrize(("line", "expected"), [("abd eik", False), ("Жук", True), ("abdeiklm Ж", False)])

@@ -24,7 +24,7 @@ def _stepper(seed: int = 3, **options: Any) -> Stepper:
     return Stepper([TableModel(random_rule(seed, VOCAB, spread=1.0))], **settings)
 
 
-def _sample(draws: list[tuple[int, int]], first_ids: list[int], **options: Any) -> list[Hypothesis]:
+def _sample(draws: list[tuple[int, int, int]], first_ids: list[int], **options: Any) -> list[Hypothesis]:
     src_ids, mask = sources(first_ids)
     values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, **options}
     return sample(
@@ -77,7 +77,7 @@ def test_draws_have_the_distribution_that_was_asked_for(temperature: float, top_
 def test_samples_of_a_model_are_as_frequent_as_they_are_probable() -> None:
     """Chi-square over whole hypotheses of 3,000 samples of one line. The seed is fixed: no chance in it."""
     count = 3000
-    found = _sample([(1, number) for number in range(count)], [4] * count)
+    found = _sample([(1, 0, number) for number in range(count)], [4] * count)
     rule = random_rule(3, VOCAB, spread=1.0)
     probable: dict[tuple[int, ...], float] = {}
     for length in range(1, 5):
@@ -103,15 +103,15 @@ def test_samples_of_a_model_are_as_frequent_as_they_are_probable() -> None:
     assert chi_square < freedom + 4 * (2 * freedom) ** 0.5
 
 
-def test_a_draw_depends_on_seed_line_sample_and_step_alone() -> None:
-    """Another order, other neighbours and one by one: the same; another seed, line or sample: another."""
-    draws = [(line, number) for line in (1, 2, 3) for number in range(6)]
+def test_a_draw_depends_on_seed_line_part_sample_and_step_alone() -> None:
+    """Another order, other neighbours, one by one: the same; another seed, line, part or sample: another."""
+    draws = [(line, part, number) for line, part in ((1, 0), (1, 1), (2, 0)) for number in range(6)]
     first_ids = [4] * 18
     found = [one.token_ids for one in _sample(draws, first_ids)]
     assert [one.token_ids for one in _sample(draws[::-1], first_ids)] == found[::-1]
     assert [_sample([one], [4])[0].token_ids for one in draws] == found
     assert [one.token_ids for one in _sample(draws, first_ids, seed=2)] != found
-    assert found[:6] != found[6:12]
+    assert found[:6] != found[6:12] != found[12:] != found[:6]
     assert len({tuple(one) for one in found}) > 9
 
 
@@ -120,7 +120,7 @@ def test_one_token_to_choose_from_is_greedy_search() -> None:
     first_ids = list(range(4, 24))
     src_ids, mask = sources(first_ids)
     greedy = greedy_search(_stepper(), src_ids, mask, length_penalty=1.0, limits=[4] * 20)
-    draws = [(line, 0) for line in range(20)]
+    draws = [(line, 0, 0) for line in range(20)]
     assert _sample(draws, first_ids, temperature=5.0, top_k=1) == greedy
     assert _sample(draws, first_ids, temperature=1.0, top_p=1e-9) == greedy
     assert _sample(draws, first_ids, temperature=1e-12) == greedy
@@ -131,7 +131,7 @@ def test_a_score_is_the_models_at_temperature_1() -> None:
     """Whatever was narrowed: log-probability over length, eos counted."""
     rule = random_rule(3, VOCAB, spread=1.0)
     for options in ({"temperature": 2.0}, {"temperature": 0.7, "top_k": 2}, {"top_p": 0.5}):
-        for one in _sample([(1, number) for number in range(5)], [4] * 5, **options):
+        for one in _sample([(1, 0, number) for number in range(5)], [4] * 5, **options):
             words = [*one.token_ids, EOS]
             total = sum(
                 float(rule(4, tuple(words[:place])).log_softmax(-1)[token])

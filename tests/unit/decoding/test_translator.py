@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from transformer_mt.errors import CheckpointError, ConfigError, DataError
 from transformer_mt.model.protocol import EncoderOutput
 from transformer_mt.runtime.device import int8_features
 from transformer_mt.text.lines import is_blank
+from transformer_mt.text.tokenizer import EOS_ID
 from transformer_mt.text.trained_on import TrainedOn
 from transformer_mt.text.words import needs_no_space, unit_spans
 
@@ -349,6 +351,18 @@ def test_candidates_of_a_long_line(loaded: LoadedRun) -> None:
         assert one.token_scores is not None
         assert len(one.token_scores) == len(one.ids) + 1
         assert one.score == pytest.approx(sum(one.token_scores) / (len(one.ids) + 1) ** 0.7, abs=1e-5)
+
+
+def test_equal_parts_of_a_line_are_drawn_apart(loaded: LoadedRun) -> None:
+    """Four equal sentences of one line: each draws for itself, the same in any batch and company."""
+    line, other = "Abd eik. " * 4, "Ist lm? Nor!"
+    translator = _translator(loaded, trained_on=FACTS, temperature=1.3, max_len_b=6, retry=False)
+    (alone,) = translator.translate([line], first_line=2)
+    eos = [-1, *(place for place, token in enumerate(alone.ids) if token == EOS_ID), len(alone.ids)]
+    drawn = {tuple(alone.ids[start + 1 : end]) for start, end in itertools.pairwise(eos)}
+    assert len(drawn) == alone.num_parts == 4
+    single = _translator(loaded, trained_on=FACTS, temperature=1.3, max_len_b=6, retry=False, batch_size=1)
+    assert translator.translate([other, line])[1] == single.translate([other, line])[1] == alone
 
 
 def test_alignments_of_a_long_line_count_its_words(loaded: LoadedRun) -> None:
