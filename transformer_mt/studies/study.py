@@ -8,75 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, Field, model_validator
-
-from transformer_mt.config import CountOrZero, PathText, Recipe
+from transformer_mt.config import Recipe
 from transformer_mt.errors import ConfigError
 from transformer_mt.recipe import load_recipe
-from transformer_mt.yaml_file import Override, YamlFile, check, parse_override
+from transformer_mt.studies.study_file import Overrides, StudySection, read_section
+from transformer_mt.yaml_file import Override, YamlFile, parse_override
 
 # Keys that the command line sets in the study itself; all others go to the recipes.
 _OWN_KEYS = ("run_dir", "seeds", "compare")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+=-]*")
-# What stands beside the trials in the directory of a study.
-_TAKEN = ("prepared", "trials.tsv", "study.json", "report.json", "report.html")
-
-Overrides = dict[str, Any]
-"""Dotted key of a recipe -> value, as on the command line."""
-
-
-class VariantSection(BaseModel):
-    """One system of a study."""
-
-    model_config = Recipe.model_config
-
-    recipe: PathText | None = None
-    """Recipe of this variant (default: that of the study), relative to the study file."""
-    overrides: Overrides = {}
-    """What is different about this variant."""
-
-
-class StudySection(BaseModel):
-    """A study file."""
-
-    model_config = Recipe.model_config
-
-    run_dir: PathText
-    """Where the runs of all variants go, relative to the current folder."""
-    recipe: PathText | None = None
-    """Recipe of all variants that name none, relative to the study file."""
-    overrides: Overrides = {}
-    """What all variants change in their recipes."""
-    seeds: Annotated[list[CountOrZero] | None, Field(min_length=1)] = None
-    """Every variant is trained with each of these seeds (default: once, with the seed of its recipe)."""
-    compare: bool = True
-    """Translate the test sets and compare the variants at the end; false where settings are being chosen."""
-    variants: Annotated[dict[str, VariantSection], Field(min_length=1)]
-    """The systems, by name; all others are compared with the first."""
-
-    @model_validator(mode="after")
-    def _check_variants(self) -> StudySection:
-        for name, variant in self.variants.items():
-            if not _NAME.fullmatch(name) or name in _TAKEN:
-                raise ValueError(
-                    f"variants: a name must consist of letters, digits and _ . + = -, begin with one of the "
-                    f"first two, and be none of {', '.join(_TAKEN)}, but is {name!r} instead"
-                )
-            if variant.recipe is None and self.recipe is None:
-                raise ValueError(f"variants.{name}: has no recipe; name one here, or one for all: recipe")
-        if "," in self.run_dir:
-            raise ValueError("run_dir: must hold no comma, which separates runs on the command line")
-        if self.seeds and len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds: must differ, but are {self.seeds}")
-        if self.compare and len(self.variants) == 1:
-            raise ValueError("compare: there is one variant only; add another, or set compare to false")
-        return self
 
 
 @dataclass(frozen=True)
@@ -132,22 +77,37 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
         ConfigError: every problem found, one `file:line:col: key: …` line each.
     """
     file = YamlFile(path, "study")
-    file.check_names("variants")
     own = [text for text in overrides if text.partition("=")[0] in _OWN_KEYS]
-    section = check(file, StudySection, own)
-    given = [parse_override(text) for text in overrides if text not in own]
-    problems: dict[str, list[str]] = {}
+    section, problems = read_section(file, own)
+    given: list[Override] = []
+    for text in overrides:
+        if text not in own:
+            with _noting(problems):
+                given.append(parse_override(text))
     trials: list[Trial] = []
-    for name in section.variants:
-        try:
-            trials += _trials(file, section, name, given)
-        except ConfigError as error:
-            for line in str(error).split("\n"):
-                problems.setdefault(line, []).append(name)
-    if problems:
-        raise ConfigError("\n".join(_with_variants(problems, list(section.variants))))
-    _check_together(file, section, trials)
+    if section is not None:
+        found: dict[str, list[str]] = {}
+        for name in section.variants:
+            of_variant: list[str] = []
+            with _noting(of_variant):
+                trials += _trials(file, section, name, given)
+            for line in of_variant:
+                found.setdefault(line, []).append(name)
+        problems += _with_variants(found, list(section.variants))
+        if not problems:
+            problems += _compared(file, section, trials)
+    if section is None or problems:
+        raise ConfigError("\n".join(problems))
     return Study(file.path, Path(section.run_dir), section.compare, tuple(trials))
+
+
+@contextmanager
+def _noting(problems: list[str]) -> Iterator[None]:
+    """Take down what is wrong and go on, so that all mistakes are told at once."""
+    try:
+        yield
+    except ConfigError as error:
+        problems += str(error).split("\n")
 
 
 def value_text(value: Any) -> str:
@@ -232,27 +192,27 @@ def _with_variants(problems: Mapping[str, list[str]], variants: list[str]) -> It
         yield line if tells else f"{line} (variant{plural} {', '.join(names)})"
 
 
-def _check_together(file: YamlFile, section: StudySection, trials: Sequence[Trial]) -> None:
-    """Find variants that cannot be told apart or compared.
-
-    Raises:
-        ConfigError: two variants are one system, or their test sets differ.
-    """
+def _compared(file: YamlFile, section: StudySection, trials: Sequence[Trial]) -> Iterator[str]:
+    """Variants that cannot be told apart or compared."""
     seen: dict[str, str] = {}
-    sets: dict[tuple[object, ...], str] = {}
+    first: tuple[object, str] | None = None
     for trial in trials:
         place = f"{file.place(['variants', trial.variant])}: variants.{trial.variant}"
         system = trial.recipe.model_copy(update={"run_dir": ""}).model_dump_json()
         if (other := seen.setdefault(system, trial.variant)) != trial.variant:
-            raise ConfigError(f"{place}: is the same system as {other}; give it an override, or remove it")
+            yield f"{place}: is the same system as {other}; give it an override, or remove it"
         data = trial.recipe.data
-        sets.setdefault((data.test, data.src_lang, data.tgt_lang), trial.variant)
-        if section.compare and not data.test:
-            raise ConfigError(f"{place}: has no data.test to compare on; name one, or set compare to false")
-        if section.compare and len(sets) > 1:
-            raise ConfigError(
-                f"{place}: has another data.test or other languages than {next(iter(sets.values()))}; "
-                "use the same for all, or set compare to false"
+        alike = (data.test, data.src_lang, data.tgt_lang)
+        if not section.compare:
+            continue
+        if not data.test:
+            yield f"{place}: has no data.test to compare on; name one, or set compare to false"
+            continue
+        first = first or (alike, trial.variant)
+        if alike != first[0]:
+            yield (
+                f"{place}: has another data.test or other languages than {first[1]}; use the same for all, "
+                "or set compare to false"
             )
 
 

@@ -228,6 +228,39 @@ def test_all_problems_of_all_variants_are_reported_together(write: Write) -> Non
         load_study(write(text.replace("model.d_modl: 7", "model.num_heads: 5").replace("dropot", "dropout")))
 
 
+def test_mistakes_of_the_file_and_of_its_variants_are_reported_together(write: Write) -> None:
+    """Pins one mistake after the other: keys and names of the study, overrides, the command line."""
+    text = STUDY.replace("overrides: {training.max", "seedz: [1]\noverrides: {training.max")
+    text = text.replace("plain: {}", "plain: {resipe: x}\n  1e3: {recipe: ../no.yaml}").replace(
+        "out: 0.4", "ot: 1"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_study(write(text), ["seeds=x", "data.tst=a", "nothing"])
+    expected = [
+        "s.yaml:7:3: variants: the name 1000.0 is not text",
+        "command line: seeds: must be a valid list",
+        "s.yaml:3:1: seedz: no such key; did you mean seeds?",
+        "s.yaml:6:11: variants.plain.resipe: no such key; did you mean recipe?",
+        "command line: nothing: an override must be written key=value",
+        "command line: data.tst: no such key; did you mean test?",
+        "s.yaml:8:51: variants.hot.overrides.training.dropot: no such key",
+        "recipes/no.yaml: no such recipe; name a YAML file (variant 1000.0)",
+    ]
+    found = str(caught.value).split("\n")
+    assert len(found) == len(expected)
+    for line in expected:
+        assert any(one.removeprefix("recipes/studies/").startswith(line) for one in found), line
+
+
+def test_variants_that_cannot_be_compared_are_all_named(write: Write) -> None:
+    text = STUDY.replace("  plain: {}", "  plain: {}\n  twin: {}\n  far: {overrides: {data.test: x}}")
+    with pytest.raises(ConfigError) as caught:
+        load_study(write(text))
+    twin, far = str(caught.value).split("\n")
+    assert "variants.twin: is the same system as plain" in twin
+    assert "variants.far: has another data.test or other languages than plain" in far
+
+
 def test_every_study_of_the_repository_resolves(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pins the head comment, the run directory, and that each command of the file's head would begin."""
     monkeypatch.chdir(repository)
