@@ -250,7 +250,7 @@ class Translator:
             return Translation([as_it_is], len(self.tokenizers.src.encode(source.text)))
         if not parts:
             return Translation([NOTHING], 0)
-        translation = self._together(source, parts, found)
+        translation = self._search.of_line(source.text, self._together(source, parts, found))
         if mostly_unknown(parts):
             translation = replace(translation, flags=(*translation.flags, UNKNOWN))
         if not (source.spans or source.stripped.tags) or MEMORY in translation.flags:

@@ -1,7 +1,7 @@
 """Parts of lines -> translations of them; what looks wrong is searched for once more, safe from loops.
 
 What looks wrong is known to `text/oddities.py`; here comes only whether the length limit ended a translation.
-Knows no lines.
+Of lines it only knows what looks wrong in one that was translated in parts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ class WatchedSearch:
     def __init__(self, searcher: Searcher, tokenizers: Tokenizers, trained_on: TrainedOn | None) -> None:
         """Without facts of a training text no length is odd."""
         self._searcher, self._tokenizers = searcher, tokenizers
-        self._oddities = oddities if trained_on is None else trained_on.oddities
+        self._oddities = self._oddities_of_line = oddities
+        if trained_on is not None:
+            self._oddities = trained_on.oddities
+            self._oddities_of_line = replace(trained_on, proportion=None).oddities
         decoding = searcher.decoding
         self._nbest = decoding.nbest
         self._retry = decoding.retry and not 0 < decoding.no_repeat_ngram <= SAFE_NGRAM
@@ -40,6 +43,17 @@ class WatchedSearch:
         for place, second in zip(doubtful, again, strict=True):
             found[place] = replace(better(found[place], second), retried=True)
         return found
+
+    def of_line(self, line: str, translation: Translation) -> Translation:
+        """With what looks wrong in a line in parts as a whole, as where all parts say the same.
+
+        A line all of whose parts are in proportion is in proportion too. Proportions say nothing about it
+        directly: they were learned from lines of the size of its parts.
+        """
+        if translation.num_parts == 1 or MEMORY in translation.flags:
+            return translation
+        signs = self._oddities_of_line(line, translation.text)
+        return replace(translation, flags=tuple(dict.fromkeys([*translation.flags, *signs])))
 
     def _found(self, parts: Sequence[Part], *, loop_safe: bool) -> list[Translation]:
         hypotheses = self._searcher.search([part.sentence for part in parts], loop_safe=loop_safe)

@@ -15,7 +15,9 @@ from transformer_mt.decoding.searcher import NO_ROOM, Sentence
 from transformer_mt.decoding.translation import Candidate, Translation
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.decoding.watched_search import WatchedSearch, better
+from transformer_mt.text.proportion import Proportion
 from transformer_mt.text.tokenizer import Tokenizers
+from transformer_mt.text.trained_on import TrainedOn
 
 
 class Scripted:
@@ -78,6 +80,26 @@ def test_the_length_limit_is_a_sign_too(loaded: LoadedRun) -> None:
     for one in translator.translate(made_up_lines(5, seed=1)):
         assert ("limit" in one.flags) == one.at_limit
         assert one.retried == bool(one.flags)
+
+
+def test_a_line_whose_parts_all_say_the_same_loops(
+    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B059: no part looks wrong, but their line does, unless its sentences are the same too. Its length is
+    judged in parts alone: as one sentence it would be too short by these proportions."""
+    steep = TrainedOn(20, 1, Proportion(-6.0, 3.0, short=-2.0, unfinished=-2.0, long=2.0))
+    said = [Hypothesis(loaded.tokenizers.tgt.encode("abd eik lm nor stu."), -1.0, False)]
+    translator = Translator([loaded.model], loaded.tokenizers, DecodingConfig(), trained_on=steep)
+    monkeypatch.setattr(translator._searcher, "search", lambda parts, *, loop_safe=False: [said] * len(parts))
+    sentences = ["Kim dal ist auf.", "Ab nur sie kam.", "Wo mein Rad ist.", "Er lobt das eis.", "Nie so tun."]
+    found = translator.translate([*sentences, " ".join(sentences), " ".join(sentences[:1] * 5)])
+    assert [one.flags for one in found] == [()] * 5 + [("loop",), ()]
+    assert (found[5].num_parts, found[5].retried) == (5, False)
+    usual = Translator(
+        [loaded.model], loaded.tokenizers, DecodingConfig(), trained_on=TrainedOn(20, 1, usual=("loop",))
+    )
+    monkeypatch.setattr(usual._searcher, "search", lambda parts, *, loop_safe=False: [said] * len(parts))
+    assert usual.translate([" ".join(sentences)])[0].flags == ()
 
 
 def test_fewer_flags_are_better_and_then_the_score() -> None:
