@@ -25,10 +25,9 @@ class WatchedSearch:
     def __init__(self, searcher: Searcher, tokenizers: Tokenizers, trained_on: TrainedOn | None) -> None:
         """Without facts of a training text no length is odd."""
         self._searcher, self._tokenizers = searcher, tokenizers
-        self._oddities = self._oddities_of_line = oddities
-        if trained_on is not None:
-            self._oddities = trained_on.oddities
-            self._oddities_of_line = replace(trained_on, proportion=None).oddities
+        without_lengths = None if trained_on is None else replace(trained_on, proportion=None)
+        self._oddities = oddities if trained_on is None else trained_on.oddities
+        self._oddities_of_line = oddities if without_lengths is None else without_lengths.oddities
         decoding = searcher.decoding
         self._nbest = decoding.nbest
         self._retry = decoding.retry and not 0 < decoding.no_repeat_ngram <= SAFE_NGRAM
