@@ -41,7 +41,9 @@ def made_up_study(folder: Path, *overrides: str) -> Study:
     return load_study(write_study(folder), overrides)
 
 
-def leave_run(trial: Trial, *, step: int = 10, best: float = 30.5, finished: bool = True) -> None:
+def leave_run(
+    trial: Trial, *, step: int = 10, best: float = 30.5, finished: bool = True, nll: float | None = 2.25
+) -> None:
     """Write what a run leaves after 2 * `step` updates, the better of its two validations in the middle."""
     run_dir = trial.run_dir
     run_dir.mkdir(parents=True, exist_ok=True)
@@ -55,7 +57,7 @@ def leave_run(trial: Trial, *, step: int = 10, best: float = 30.5, finished: boo
         {"kind": "train", "step": step, "tokens": 1000, "tokens_per_second": 100.0, "peak_gib": 1.0},
         {"kind": "valid", "step": step, "nll": 2.0, "bleu": best, "seconds": 12.0, "target_tokens": 1000},
         {"kind": "train", "step": 2 * step, "tokens": 1000, "tokens_per_second": 50.0, "peak_gib": 1.5},
-        {"kind": "valid", "step": 2 * step, "nll": 2.25, "bleu": 1.0, "seconds": 42.0, "target_tokens": 2000},
+        {"kind": "valid", "step": 2 * step, "nll": nll, "bleu": 1.0, "seconds": 42.0, "target_tokens": 2000},
     ]
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (run_dir / "metrics.jsonl").write_text(lines, encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_mt.cli.stream_output import show
-from transformer_mt.errors import EXIT_OK, ConfigError
+from transformer_mt.errors import EXIT_OK, ConfigError, DivergenceError
 
 if TYPE_CHECKING:
     from transformer_mt.studies.study import Study, Trial
@@ -61,12 +61,17 @@ def run(args: argparse.Namespace) -> int:
         _say(f"written: {study.run_dir / 'trials.tsv'} and {study.run_dir / 'study.json'}")
         if study.compare:
             _compare(study, results, args.device)
-    failed = [one for one in results if one.exit_code]
+    failed = [one for one in results if one.state in ("diverged", "failed")]
     if not failed:
         return EXIT_OK
-    names = ", ".join(f"{Path(one.run_dir).name} ({one.state}, exit code {one.exit_code})" for one in failed)
-    _say(f"{len(failed)} of {len(results)} runs did not come to their end: {names}")
-    return failed[0].exit_code or EXIT_OK
+    # A run may come to its end with a model that is worse than guessing.
+    codes = [one.exit_code or DivergenceError.exit_code for one in failed]
+    names = ", ".join(
+        f"{Path(one.run_dir).name} ({one.state}, exit code {code})"
+        for one, code in zip(failed, codes, strict=True)
+    )
+    _say(f"{len(failed)} of {len(results)} runs came to no good end: {names}")
+    return codes[0]
 
 
 def _prepare(study: Study) -> int:

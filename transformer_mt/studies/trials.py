@@ -5,17 +5,22 @@ All is read from what the runs wrote. Knows no model and no test set: settings a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from transformer_mt.errors import CheckpointError, ConfigError, DivergenceError
+from transformer_mt.evaluation.comparison import CurvePoint
 from transformer_mt.evaluation.run_facts import read_cost, read_curve
 from transformer_mt.json_file import read_json, write_json, write_text
 from transformer_mt.recipe import differences
 from transformer_mt.studies.study import Study, Trial, value_text
 from transformer_mt.training.run_directory import belongs_to_run, check_usable, stored_recipe
+
+# Nats per token of a guess among the largest vocabulary there can be.
+_GUESSING = math.log(2**31)
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,8 @@ class Result:
     seed: int | None
     run_dir: str
     state: str
-    """finished, diverged, failed, begun or not begun."""
+    """finished, diverged (by its exit code, or because it ended worse than guessing), failed, begun or not
+    begun."""
     exit_code: int | None
     """Of the training that ended last; None where none has ended by itself."""
     special: dict[str, Any]
@@ -183,7 +189,7 @@ def _read_result(trial: Trial, exit_code: int | None) -> Result:
         variant=trial.variant,
         seed=trial.seed,
         run_dir=str(run_dir),
-        state=_state(trial, exit_code, finished=cost.finished),
+        state=_state(trial, exit_code, curve, finished=cost.finished),
         exit_code=exit_code,
         special=dict(trial.special),
         metric=trial.recipe.training.metric,
@@ -199,12 +205,15 @@ def _read_result(trial: Trial, exit_code: int | None) -> Result:
     )
 
 
-def _state(trial: Trial, exit_code: int | None, *, finished: bool) -> str:
+def _state(trial: Trial, exit_code: int | None, curve: Sequence[CurvePoint], *, finished: bool) -> str:
     if exit_code:
         return "diverged" if exit_code == DivergenceError.exit_code else "failed"
     if not belongs_to_run(trial.run_dir):
         return "not begun"
-    return "finished" if finished else "begun"
+    if not finished:
+        return "begun"
+    nll = curve[-1].nll if curve else 0.0
+    return "diverged" if nll is None or nll > _GUESSING else "finished"
 
 
 def _shown(value: float | None, form: str = "") -> str:

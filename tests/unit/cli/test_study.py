@@ -23,6 +23,7 @@ class Verbs:
     def __init__(self, folder: Path) -> None:
         self.calls: list[list[str]] = []
         self.outcomes: dict[str, int] = {}
+        self.nll: dict[str, float] = {}
         self.trials = {trial.name: trial for trial in made_up_study(folder).trials}
 
     def __call__(self, words: Sequence[str]) -> int:
@@ -30,7 +31,7 @@ class Verbs:
         name = next(word for word in words if word.startswith("run_dir=")).rpartition("/")[2]
         code = self.outcomes.get(words[0], 0) or (words[0] == "train" and self.outcomes.get(name, 0))
         if words[0] == "train" and code != 2:
-            leave_run(self.trials[name], finished=not code)
+            leave_run(self.trials[name], finished=not code, nll=self.nll.get(name, 2.25))
         if code == 143:
             raise child.Stopped(143)
         return int(code)
@@ -96,7 +97,7 @@ def test_a_failure_does_not_stop_the_others_and_is_told_at_the_end(
     assert verbs.trained == ["low", "mid", "wide"]
     assert compared == [["mid=runs/s/mid", "wide=runs/s/wide"]]
     told = capsys.readouterr().err
-    assert "1 of 3 runs did not come to their end: low (diverged, exit code 4)" in told
+    assert "1 of 3 runs came to no good end: low (diverged, exit code 4)" in told
     assert [row["state"] for row in json.loads(Path("runs/s/study.json").read_text())["trials"]] == [
         *("diverged", "finished", "finished")
     ]
@@ -106,6 +107,16 @@ def test_a_failure_does_not_stop_the_others_and_is_told_at_the_end(
     told = capsys.readouterr().err
     assert "low: has diverged with these settings; remove runs/s/low to train it anew" in told
     assert "low (diverged, exit code 4), mid (failed, exit code 2)" in told
+
+
+def test_a_run_that_is_worse_than_guessing_has_diverged(
+    verbs: Verbs, compared: list[list[str]], capsys: Capture
+) -> None:
+    """Pins that a finished run with an absurd nll is neither compared nor passed over in silence."""
+    verbs.nll = {"mid": 5e12}
+    assert main(["study", "s.yaml", "compare=true"]) == 4
+    assert compared == [["low=runs/s/low", "wide=runs/s/wide"]]
+    assert "1 of 3 runs came to no good end: mid (diverged, exit code 4)" in capsys.readouterr().err
 
 
 def test_one_variant_alone_is_not_compared(verbs: Verbs, compared: list[list[str]], capsys: Capture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -42,6 +43,20 @@ def test_every_number_comes_from_its_file(study: Study) -> None:
     assert low.tokens_per_second == pytest.approx(2000 / 30)
     assert (mid.updates, mid.seconds) == (20, 42.0)
     assert (wide.best, wide.nll, wide.parameters, wide.peak_gib) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("nll", "state"),
+    [(21.0, "finished"), (5e12, "diverged"), (None, "diverged"), (math.nan, "diverged")],
+)
+def test_a_model_that_is_worse_than_guessing_has_diverged(
+    study: Study, nll: float | None, state: str
+) -> None:
+    """Pins `finished` beside an nll of 5e12; null is what is written of an nll that is not finite."""
+    leave_run(study.trials[0], nll=nll)
+    assert read_results(study, {})[0].state == state
+    leave_run(study.trials[0], nll=nll, finished=False)
+    assert read_results(study, {})[0].state == "begun"
 
 
 def test_the_table_for_people(study: Study) -> None:
