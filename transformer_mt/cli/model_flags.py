@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from transformer_mt.config import DecodingConfig
 from transformer_mt.errors import ConfigError
+from transformer_mt.text.arrivals import STDIN, is_regular
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator
@@ -104,6 +105,7 @@ def refuse_overwriting(flag: str, output: str | None, files: Sequence[str]) -> N
         raise ConfigError(f"{flag} {output}: there is no folder {folder}; create it first")
     if Path(output).is_dir():
         raise ConfigError(f"{flag} {output}: is a folder; name a file")
-    for file in files:
+    named = [file for file in files if file != STDIN or is_regular(STDIN)]
+    for file in ("/dev/stdin" if file == STDIN else file for file in named):
         if os.path.exists(file) and os.path.exists(output) and os.path.samefile(file, output):
             raise ConfigError(f"{flag} {output}: is also the input {file}; name another file")

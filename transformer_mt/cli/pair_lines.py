@@ -9,16 +9,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from transformer_mt.cli.source_lines import reads_json
+from transformer_mt.cli.input_lines import checked, is_json, made_of_lines, object_of
 from transformer_mt.errors import DataError
-from transformer_mt.text.arrivals import STDIN, Line, arriving_lines, is_regular
+from transformer_mt.text.arrivals import Line
 from transformer_mt.text.corpus import line_pairs, record_pair, tsv_pair
-from transformer_mt.text.json_lines import columns_of, parse_json, text_of
+from transformer_mt.text.json_lines import text_of
 from transformer_mt.text.lines import is_blank
 
 INPUT_FORMATS = ("tsv", "jsonl")
-# So many lines at a time are looked at before the first is scored.
-_CHECKED_TOGETHER = 4096
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class PairLines:
 
         Args:
             files: columns or JSON Lines, or `-` for standard input.
-            sides: a file of sources and one of translations instead.
+            sides: a file of sources and one of translations instead; either may be `-`.
             kind: tsv or jsonl; None tells it by the name of each file.
             languages: where in a JSON object the texts are, if not in src and tgt.
             fields: where they are in any case.
@@ -60,57 +58,35 @@ class PairLines:
         self._taken = frozenset(taken)
 
     def count(self) -> int | None:
-        """Read everything once: what cannot be used shows before anything is done.
-
-        Returns:
-            Number of lines; None where a source is a stream, which cannot be read twice.
-
-        Raises:
-            DataError: as `buffers`.
-        """
-        named = self._sides or self._files
-        if STDIN in named or not all(map(is_regular, named)):
-            return None
-        return sum(map(len, self.buffers(_CHECKED_TOGETHER)))
+        """Number of lines, if no source is a stream; see `checked`."""
+        return checked(self._sides or self._files, self.buffers)
 
     def buffers(self, size: int) -> Iterator[list[PairLine]]:
-        """The pairs in order, as they come; see `arriving_lines`.
+        """The pairs in order, as they come; see `made_of_lines`.
 
         Raises:
             DataError: unreadable files, bytes that are not UTF-8, a line that is not a pair, unequal numbers
                 of lines; the lines before come first.
         """
-        if self._sides is not None:
-            pairs = line_pairs(*self._sides)
-            while buffer := [PairLine(*pair) for pair in islice(pairs, size)]:
-                yield buffer
+        if self._sides is None:
+            yield from made_of_lines(self._files, size, self._pair_line)
             return
-        for lines in arriving_lines(self._files, size):
-            done: list[PairLine] = []
-            try:
-                done.extend(map(self._pair_line, lines))
-            except DataError:
-                if done:
-                    yield done
-                raise
-            yield done
+        pairs = line_pairs(*self._sides)
+        while buffer := [PairLine(*pair) for pair in islice(pairs, size)]:
+            yield buffer
 
     def _pair_line(self, line: Line) -> PairLine:
         if is_blank(line.text):
             return PairLine("", "")
         where = f"{line.file}:{line.number}"
-        if not reads_json([line.file], self._kind):
+        if not is_json(line.file, self._kind):
             return PairLine(*tsv_pair(line.text, where))
-        record = parse_json(line.text, where)
-        columns = columns_of(record, where)
-        if clash := next((name for name in record if name in self._taken), None):
-            raise DataError(
-                f"{where}: has a field {clash} already; give those that are added other names, "
-                "such as mt_score with --added-prefix mt_"
-            )
+        record, columns = object_of(line, where, self._taken)
         if self._fields is None:
             return PairLine(*record_pair(record, where, *self._languages), line.text)
         if missing := next((name for name in self._fields if name not in columns), None):
-            raise DataError(f"{where}: has no field {missing}, only {', '.join(columns) or 'none'}")
+            raise DataError(
+                f"{where}: has no field {missing}, only {', '.join(columns) or 'none'}; name another"
+            )
         source, target = (text_of(columns[name], where, name) for name in self._fields)
         return PairLine(source, target, line.text)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from transformer_mt.cli.line_flags import add_added_prefix, add_line_arguments, pick_format, reads_json
 from transformer_mt.cli.model_flags import (
     add_decoding_arguments,
     add_weight_arguments,
@@ -20,7 +21,6 @@ from transformer_mt.cli.model_flags import (
 )
 from transformer_mt.cli.pair_lines import INPUT_FORMATS, PairLine, PairLines
 from transformer_mt.cli.score_lines import FORMATS, ScoreFormat, ScoreSummary
-from transformer_mt.cli.source_lines import reads_json
 from transformer_mt.cli.stream_output import StreamOutput
 from transformer_mt.errors import EXIT_OK, ConfigError
 from transformer_mt.text.arrivals import STDIN
@@ -35,24 +35,9 @@ _BUFFER_LINES = 4096
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `score` takes; the decoding flags default to the run's recipe."""
-    parser.add_argument("run_dir", metavar="RUN", help="run directory")
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        help="source TAB translation, or JSON Lines (.jsonl), either also .gz or .xz, a pipe, or - for "
-        "stdin (default: stdin)",
-    )
-    parser.add_argument("--src", metavar="FILE", help="sources, one a line, instead of FILE")
-    parser.add_argument("--tgt", metavar="FILE", help="the translations of --src, one a line")
-    parser.add_argument(
-        "--ensemble",
-        metavar="RUN",
-        action="append",
-        default=[],
-        help="another run with the same tokenizers that scores along; may be repeated",
-    )
-    parser.add_argument("--quiet", action="store_true", help="only errors on stderr: no progress, no summary")
+    add_line_arguments(parser, does="scores", files="source TAB translation")
+    parser.add_argument("--src", metavar="FILE", help="sources, one a line, instead of FILE; - is stdin")
+    parser.add_argument("--tgt", metavar="FILE", help="the translations of --src, one a line; - is stdin")
     _add_input_arguments(parser)
     _add_output_arguments(parser)
     add_weight_arguments(parser)
@@ -94,12 +79,7 @@ def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also the tokens of each translation and their log-probabilities, in two more columns or fields",
     )
-    group.add_argument(
-        "--added-prefix",
-        metavar="TEXT",
-        default="",
-        help="jsonl: begin the names of all added fields with this",
-    )
+    add_added_prefix(group)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -140,17 +120,16 @@ def _formats(args: argparse.Namespace) -> tuple[ScoreFormat, PairLines]:
     sides = (args.src, args.tgt) if args.src and args.tgt else None
     if (args.src or args.tgt) and (sides is None or args.files):
         raise ConfigError("score: give --src FILE and --tgt FILE, or FILE with both sides, or stdin")
+    if sides == (STDIN, STDIN):
+        raise ConfigError("--src -, --tgt -: stdin is one of them; name a file for the other")
     files = [] if sides else args.files or [STDIN]
     refuse_overwriting("--output", args.output, sides or files)
     json_in = reads_json(files, args.input_format)
     fields = (args.source_field, args.target_field)
     if any(fields) and not (all(fields) and json_in):
         raise ConfigError("--source-field, --target-field: go together, and with --input-format jsonl")
-    name = args.format or ("jsonl" if json_in else "tsv" if args.token_scores else "text")
-    if name == "text" and args.token_scores:
-        raise ConfigError("--format text: has no room for what --token-scores gives; use tsv or jsonl")
-    if args.added_prefix and name != "jsonl":
-        raise ConfigError(f"--added-prefix: {name} has no fields; add --format jsonl")
+    asked = "--token-scores" if args.token_scores else None
+    name = pick_format(args, json_in=json_in, asked=asked, roomy="tsv or jsonl")
     style = ScoreFormat(name, token_scores=args.token_scores, added_prefix=args.added_prefix)
     data = read_recipe(find_checkpoint(args.run_dir, args.checkpoint)).data
     return style, PairLines(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt import __version__
+from transformer_mt.cli.line_flags import add_line_arguments, pick_format, reads_json
 from transformer_mt.cli.line_formats import LineFormat
 from transformer_mt.cli.model_flags import (
     add_model_arguments,
@@ -24,7 +25,7 @@ from transformer_mt.cli.model_flags import (
     load_translator,
     refuse_overwriting,
 )
-from transformer_mt.cli.source_lines import SourceLine, SourceLines, reads_json
+from transformer_mt.cli.source_lines import SourceLine, SourceLines
 from transformer_mt.cli.translate_flags import (
     LINES_PER_WORKER,
     MOST_SHARES,
@@ -32,7 +33,7 @@ from transformer_mt.cli.translate_flags import (
     add_output_arguments,
 )
 from transformer_mt.errors import EXIT_OK, ConfigError, DataError
-from transformer_mt.text.arrivals import STDIN, is_regular
+from transformer_mt.text.arrivals import STDIN
 from transformer_mt.text.lines import one_line
 from transformer_mt.text.protection import compile_patterns
 
@@ -47,21 +48,7 @@ HELP = "translate text with a trained run: one output line per input line"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `translate` takes; the decoding flags default to the run's recipe."""
-    parser.add_argument("run_dir", metavar="RUN", help="run directory")
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        help="text, JSON Lines (.jsonl), either also .gz or .xz, a pipe, or - for stdin (default: stdin)",
-    )
-    parser.add_argument(
-        "--ensemble",
-        metavar="RUN",
-        action="append",
-        default=[],
-        help="another run with the same tokenizers that translates along; may be repeated",
-    )
-    parser.add_argument("--quiet", action="store_true", help="only errors on stderr: no progress, no summary")
+    add_line_arguments(parser, does="translates", files="text")
     add_output_arguments(parser)
     add_input_arguments(parser)
     add_model_arguments(parser)
@@ -116,13 +103,14 @@ def _refuse(args: argparse.Namespace, files: Sequence[str]) -> None:
         raise ConfigError("--resume: goes on with an output file; name that file with --output")
     if args.prefix and args.prefix_field:
         raise ConfigError("--prefix-field: --prefix names a file already; leave one of them out")
+    if args.prefix == STDIN and STDIN in files:
+        raise ConfigError("--prefix -: stdin is the source already; name a file for one of them")
     if not _is_replaced(args.output):
         refuse_overwriting("--output", args.output, [])
         return
     from transformer_mt.cli.partial_output import partial_names
 
-    named = [*files, args.prefix] if args.prefix else files
-    read = ["/dev/stdin" if file == STDIN else file for file in named if file != STDIN or is_regular(STDIN)]
+    read = [*files, args.prefix] if args.prefix else files
     for written in (args.output, *map(str, partial_names(args.output))):
         refuse_overwriting("--output", written, read)
 
@@ -141,11 +129,7 @@ def _formats(args: argparse.Namespace, files: Sequence[str]) -> tuple[LineFormat
     for flag, given in (("--source-field", args.source_field), ("--prefix-field", args.prefix_field)):
         if given and not json_in:
             raise ConfigError(f"{flag}: lines of text have no fields; add --input-format jsonl")
-    name = args.format or ("jsonl" if json_in else "tsv" if asked else "text")
-    if name == "text" and asked:
-        raise ConfigError(f"--format text: has no room for what {asked} gives; use tsv, jsonl or moses")
-    if args.added_prefix and name != "jsonl":
-        raise ConfigError(f"--added-prefix: {name} has no fields; add --format jsonl")
+    name = pick_format(args, json_in=json_in, asked=asked, roomy="tsv, jsonl or moses")
     style = LineFormat(
         name,
         nbest=nbest,

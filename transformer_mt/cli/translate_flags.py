@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from transformer_mt.cli.line_flags import add_added_prefix
 from transformer_mt.cli.line_formats import FORMATS
 from transformer_mt.cli.source_lines import INPUT_FORMATS
 
@@ -60,12 +61,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep the tags of HTML and XML: they are taken out of a line and put back around the words that "
         "they belong to (--alignment counts the words without them)",
     )
-    group.add_argument(
-        "--added-prefix",
-        metavar="TEXT",
-        default="",
-        help="jsonl: begin the names of all added fields with this",
-    )
+    add_added_prefix(group)
     group.add_argument(
         "--buffer-size",
         type=int,
@@ -94,7 +90,9 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         help="jsonl: the field with the text (default: src or the source language, also inside translation)",
     )
     group.add_argument(
-        "--prefix", metavar="FILE", help="text that the translations begin with, one a line; blank is none"
+        "--prefix",
+        metavar="FILE",
+        help="text that the translations begin with, one a line; blank is none; - is stdin",
     )
     group.add_argument(
         "--prefix-field", metavar="NAME", help="jsonl: the field with that text, in objects that have one"

@@ -70,6 +70,17 @@ def arriving_lines(files: Sequence[str], size: int) -> Iterator[list[Line]]:
         yield waiting
 
 
+def lines_of(file: str) -> Iterator[str]:
+    """The lines of one file, as `arriving_lines` has them, one by one.
+
+    Raises:
+        DataError: as `read_lines`; the lines before come first.
+    """
+    with _opened(file) as (stream, name):
+        for texts in line_blocks(stream, name):
+            yield from texts
+
+
 def is_regular(file: str) -> bool:
     """Whether all of a file lies there; one that is missing counts as such, and fails when it is opened."""
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.errors import DataError
+from transformer_mt.text.arrivals import STDIN, lines_of
 from transformer_mt.text.hub import HUB_PREFIX, read_hub
 from transformer_mt.text.json_lines import columns_of, parse_json, text_of
 from transformer_mt.text.lines import PACKED_SUFFIXES, read_lines
@@ -112,12 +113,12 @@ def _only_one(base: Path, lang: str) -> Path:
 
 
 def line_pairs(src_path: str | Path, tgt_path: str | Path) -> Iterator[Pair]:
-    """The lines of two files, side by side.
+    """The lines of two files, side by side; one of them may be `-`, standard input.
 
     Raises:
         DataError: as `read_lines`; unequal numbers of lines, after all pairs.
     """
-    src_lines, tgt_lines = read_lines(src_path), read_lines(tgt_path)
+    src_lines, tgt_lines = lines_of(str(src_path)), lines_of(str(tgt_path))
     src_count = tgt_count = 0
     while True:
         srcs, tgts = list(islice(src_lines, _CHUNK)), list(islice(tgt_lines, _CHUNK))
@@ -127,8 +128,9 @@ def line_pairs(src_path: str | Path, tgt_path: str | Path) -> Iterator[Pair]:
         if not srcs and not tgts:
             break
     if src_count != tgt_count:
+        src, tgt = ("stdin" if path == STDIN else path for path in (src_path, tgt_path))
         raise DataError(
-            f"{src_path} has {src_count} lines but {tgt_path} has {tgt_count}; "
+            f"{src} has {src_count} lines but {tgt} has {tgt_count}; "
             "both sides must have one line for each pair"
         )
 

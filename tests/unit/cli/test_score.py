@@ -196,7 +196,7 @@ def test_of_a_stream_the_lines_before_a_broken_one_come_first(
     run: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It cannot be looked through beforehand."""
-    monkeypatch.setattr("transformer_mt.cli.pair_lines.is_regular", lambda file: False)
+    monkeypatch.setattr("transformer_mt.cli.input_lines.is_regular", lambda file: False)
     _stdin(monkeypatch, "a\tb\nabe\n")
     assert _score(run) == 3
     out, err = capfd.readouterr()
@@ -262,3 +262,34 @@ def test_what_does_not_go_together_is_refused(
     out, err = capfd.readouterr()
     assert out == "" and message in err
     assert (tmp_path / "in").read_text() == (tmp_path / "b").read_text() == "a\tb\n"
+
+
+def test_one_side_may_come_from_stdin(
+    run: Path,
+    expected: list[Scored],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Either, but not both; unequal numbers of lines are told as ever."""
+    flags = list(_sides(tmp_path))
+    for place, lines in ((1, SOURCES), (3, TARGETS)):
+        _stdin(monkeypatch, "\n".join(lines) + "\n")
+        words = [*flags[:place], "-", *flags[place + 1 :]]
+        assert _score(run, *words, "--quiet") == 0
+        assert capfd.readouterr().out.split("\n")[:-1] == [f"{one.score:.6f}" for one in expected]
+    _stdin(monkeypatch, "a\n")
+    assert _score(run, "--src", "-", "--tgt", tmp_path / "tgt") == 3
+    assert f"stdin has 1 lines but {tmp_path}/tgt has 9; both sides" in capfd.readouterr().err
+    assert _score(run, "--src", "-", "--tgt", "-") == 2
+    assert "--src -, --tgt -: stdin is one of them; name a file for the other" in capfd.readouterr().err
+
+
+def test_a_missing_file_beside_a_stream_is_told_at_once(
+    run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the model is loaded and anything is written."""
+    _stdin(monkeypatch, "a\tb\n")
+    assert _score(run, "-", tmp_path / "missing.tsv") == 3
+    out, err = capfd.readouterr()
+    assert out == "" and "missing.tsv: cannot be read: No such file" in err

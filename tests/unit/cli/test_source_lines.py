@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from transformer_mt.cli.source_lines import SourceLine, SourceLines, reads_json
+from transformer_mt.cli.line_flags import reads_json
+from transformer_mt.cli.source_lines import SourceLine, SourceLines
 from transformer_mt.errors import DataError
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,9 +110,13 @@ def test_alignments_number_the_words_of_both_sides(
 
 
 def test_translations_begin_as_they_are_told(
-    run: Path, source: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    run: Path,
+    source: Path,
+    tmp_path: Path,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """From a file beside the source, or a field of each object; a blank line stays blank."""
+    """From a file beside the source, stdin, or a field of each object; a blank line stays blank."""
     prefixes = ["stu", "", "ab", "", "lm", "nor"]
     (tmp_path / "prefixes").write_text("\n".join(prefixes) + "\n", encoding="utf-8")
     words = ["--device", "cpu", "--quiet", "--format", "text"]
@@ -122,6 +128,10 @@ def test_translations_begin_as_they_are_told(
     assert [text.startswith(prefix) for text, prefix in zip(told, prefixes, strict=False)].count(False) == 1
     assert told[4] == ""
     assert [told[1], told[3]] == [free[1], free[3]]
+    stdin = io.BytesIO((tmp_path / "prefixes").read_bytes())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stdin))
+    assert main([*plain, "--prefix", "-"]) == 0
+    assert capfdbinary.readouterr().out.decode().split("\n") == told
     objects = [{"src": line, "p": prefix} for line, prefix in zip(LINES, prefixes, strict=True)]
     del objects[3]["p"]
     path = tmp_path / "in.jsonl"
@@ -142,3 +152,5 @@ def test_as_many_prefixes_as_lines_before_anything_is_done(
     assert "prefixes: has no line for " in captured.err
     assert main(["translate", str(run), str(source), "--prefix", str(path), "--output", str(path)]) == 2
     assert "prefixes: is also the input" in capfd.readouterr().err
+    assert main(["translate", str(run), "--prefix", "-"]) == 2
+    assert "--prefix -: stdin is the source already; name a file" in capfd.readouterr().err
