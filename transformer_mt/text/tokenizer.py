@@ -116,6 +116,13 @@ class Tokenizer:
         ids: list[int] = self._processor.encode(_utf8(text), out_type=int)
         return ids
 
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` of many texts, on all cores."""
+        batch: list[list[int]] = self._processor.encode(
+            [_utf8(text) for text in texts], out_type=int, num_threads=usable_cores().number
+        )
+        return batch
+
     def encode_exactly(self, text: str) -> list[int]:
         """`encode`, but U+2581 is spelled in bytes, so that it comes back too.
 
@@ -131,13 +138,6 @@ class Tokenizer:
             "".join(chr(NUM_SPECIAL + byte) for byte in one.encode()) for one in (other, _SPACE)
         )
         return list(map(ord, ids.replace(spelled, wanted)))
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """`encode` of many texts, on all cores."""
-        batch: list[list[int]] = self._processor.encode(
-            [_utf8(text) for text in texts], out_type=int, num_threads=usable_cores().number
-        )
-        return batch
 
     def encode_flat(self, texts: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Ids of many texts, each ending in eos, one after the other; and how many each text has.
