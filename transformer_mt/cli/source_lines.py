@@ -60,16 +60,21 @@ class SourceLines:
             prefix_file: file with one prefix a line, or `-`, for all sources together.
             taken: fields that a JSON object must not have, since they will be added.
         """
-        self.files = list(files)
+        self._files = list(files)
         self._kind = kind
         self._fields = fields
         self._prefix_field = prefix_field
         self._prefix_file = prefix_file
         self._taken = frozenset(taken)
 
+    @property
+    def named(self) -> list[str]:
+        """All files that are read, and `-`."""
+        return [*self._files, self._prefix_file] if self._prefix_file else self._files
+
     def count(self) -> int | None:
         """Number of lines, if no source is a stream; see `checked`."""
-        return checked([*self.files, *([self._prefix_file] if self._prefix_file else [])], self.buffers)
+        return checked(self.named, self.buffers)
 
     def buffers(self, size: int) -> Iterator[list[SourceLine]]:
         """The lines in order, as they come; see `made_of_lines`.
@@ -79,7 +84,7 @@ class SourceLines:
                 not as many prefixes as lines; the lines before come first.
         """
         prefixes = lines_of(self._prefix_file) if self._prefix_file else None
-        yield from made_of_lines(self.files, size, lambda line: self._source_line(line, prefixes))
+        yield from made_of_lines(self._files, size, lambda line: self._source_line(line, prefixes))
         if prefixes is not None and (more := sum(1 for _ in prefixes)):
             raise DataError(f"{self._prefix_file}: has {more} more lines than the source; give it one a line")
 

@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
         logging.getLogger("transformer_mt").setLevel(logging.WARNING)
     style, sources = _formats(args, files)
     total = sources.count()
+    if args.resume and _is_done(args, style, sources, total):
+        return EXIT_OK
     translator = load_translator(args, *args.ensemble, **_options(args))
     style = replace(style, pieces=_spelling(translator))
     size = args.buffer_size or LINES_PER_WORKER * min(translator.num_workers, MOST_SHARES)
@@ -147,6 +149,20 @@ def _formats(args: argparse.Namespace, files: Sequence[str]) -> tuple[LineFormat
     )
 
 
+def _is_done(args: argparse.Namespace, style: LineFormat, sources: SourceLines, total: int | None) -> bool:
+    """Whether an earlier command has left nothing to do; a script may always say --resume."""
+    from transformer_mt.cli.finished_output import difference, stands_whole
+
+    if not stands_whole(args.output):
+        return False
+    lines = sum(map(len, sources.buffers(LINES_PER_WORKER))) if total is None else total
+    other = difference(args.output, style.name, [*sources.named, *_manifests(args)], lines)
+    if other and total is None:  # what has been read is gone
+        raise DataError(f"{args.output}: {other}; leave out --resume to translate all of it anew")
+    _say(args, f"{args.output}: {other or f'is there, with all {lines} lines; delete it to begin anew'}")
+    return other is None
+
+
 def _translated(
     translator: Translator,
     buffers: Iterable[list[SourceLine]],
@@ -204,9 +220,6 @@ def _settings(
     """All that the written lines depend on besides the source; the same lines come of the same settings."""
     import torch
 
-    from transformer_mt.checkpoint import MANIFEST, find_checkpoint
-
-    folders = [find_checkpoint(run, args.checkpoint) for run in (args.run_dir, *args.ensemble)]
     decoding = translator.decoding.model_dump()
     if decoding["precision"] in ("fp32", "int8"):
         del decoding["batch_size"]  # batches and buffers change nothing then
@@ -216,7 +229,7 @@ def _settings(
         "transformer_mt": __version__,
         "torch": torch.__version__,
         "device": translator.device.type,
-        "checkpoint": [hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest() for folder in folders],
+        "checkpoint": [hashlib.sha256(path.read_bytes()).hexdigest() for path in _manifests(args)],
         "shortlist": args.shortlist,
         "format": style.name,
         "added_prefix": args.added_prefix,
@@ -227,6 +240,13 @@ def _settings(
         **_options(args),
         **decoding,
     }
+
+
+def _manifests(args: argparse.Namespace) -> list[Path]:
+    """What says which weights are used: one file a run."""
+    from transformer_mt.checkpoint import MANIFEST, find_checkpoint
+
+    return [find_checkpoint(run, args.checkpoint) / MANIFEST for run in (args.run_dir, *args.ensemble)]
 
 
 def _is_replaced(output: str | None) -> bool:
