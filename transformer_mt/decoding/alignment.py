@@ -54,8 +54,10 @@ def align(
     layer: Layer = "mean",
     device: torch.device,
     batch_size: int,
-) -> list[Links]:
+) -> list[Links | None]:
     """The links of every pair; in fp32 they depend on nothing but the pair.
+
+    None stands for those of a pair that does not fit into the memory.
 
     Args:
         models: on `device`. Several are one ensemble, whose attention is averaged.
@@ -69,12 +71,14 @@ def align(
 
     Raises:
         ConfigError: no such layer.
-        DataError: a pair that is too long for learned positions or for the memory.
+        DataError: a pair that is too long for learned positions.
     """
     check_layer(models, layer)
     weights = attention_weights(models, pairs, layer=layer, device=device, batch_size=batch_size)
     return [
-        links(
+        None
+        if one is None
+        else links(
             word_shares(
                 one,
                 tokenizers.src.spans(pair.src_ids),
@@ -94,7 +98,7 @@ def attention_weights(
     layer: Layer,
     device: torch.device,
     batch_size: int,
-) -> list[Tensor]:
+) -> list[Tensor | None]:
     """Of every pair the (T, S) attention, on the CPU, that the prediction of each target token pays.
 
     Both sides have eos at their ends; arguments as in `align`.

@@ -30,6 +30,10 @@ class Hypothesis:
     at_limit: bool
 
 
+NO_ROOM = Hypothesis([], 0.0, True)
+"""Stands for the translation of a sentence that does not fit into the memory by itself."""
+
+
 @dataclass
 class _Search:
     """The state between two steps; B counts the rows still computed, of which `done` ones await removal.

@@ -13,7 +13,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.beam_search import Hypothesis
+from transformer_mt.decoding.beam_search import NO_ROOM, Hypothesis
 from transformer_mt.decoding.teacher_forcing import ForcedBatch, Pair, teacher_forced
 from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.text.tokenizer import EOS_ID, PAD_ID
@@ -30,6 +30,8 @@ def by_coverage(
 ) -> list[list[Hypothesis]]:
     """Hypotheses of every sentence, best first by their score + beta * coverage (Wu et al. 2016, eq. 14).
 
+    A sentence with one that does not fit into the memory by itself gets `NO_ROOM`.
+
     Coverage is the sum of log(min(attention, 1)) over the source tokens without eos: of the attention that a
     token gets in all steps together, eos counted; mean over heads, decoder layers and models.
 
@@ -40,16 +42,13 @@ def by_coverage(
         beta: above 0.
         device: where to compute.
         batch_size: most hypotheses in a batch.
-
-    Raises:
-        DataError: a sentence with one hypothesis that does not fit into the memory.
     """
     pairs = [
         Pair(src_ids, one.token_ids, number)
         for (src_ids, number), beam in zip(sources, hypotheses, strict=True)
         for one in beam
     ]
-    found = iter(
+    coverages = iter(
         teacher_forced(
             models, pairs, lambda batch: _coverage(models, batch), device=device, batch_size=batch_size
         )
@@ -57,10 +56,10 @@ def by_coverage(
     results = []
     for beam in hypotheses:
         scored = [
-            replace(one, score=one.score + beta * coverage)
-            for one, coverage in zip(beam, islice(found, len(beam)), strict=True)
+            NO_ROOM if coverage is None else replace(one, score=one.score + beta * coverage)
+            for one, coverage in zip(beam, islice(coverages, len(beam)), strict=True)
         ]
-        results.append(sorted(scored, key=lambda one: -one.score))
+        results.append([NO_ROOM] if NO_ROOM in scored else sorted(scored, key=lambda one: -one.score))
     return results
 
 

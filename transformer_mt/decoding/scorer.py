@@ -19,7 +19,7 @@ from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.candidates import mean_log_probs
 from transformer_mt.decoding.models import load_runs, with_products
 from transformer_mt.decoding.teacher_forcing import ForcedBatch, Pair, teacher_forced
-from transformer_mt.errors import CheckpointError
+from transformer_mt.errors import CheckpointError, DataError
 from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.recipe import parse_section
 from transformer_mt.runtime.device import autocast_dtype, pick_device, pick_precision
@@ -126,6 +126,11 @@ class Scorer:
         found = token_scores(self._models, asked, device=self._device, batch_size=self.decoding.batch_size)
         results = [Scored([], [], 0.0, 0.0)] * len(pairs)
         for place, pair, scores in zip(full, asked, found, strict=True):
+            if scores is None:
+                raise DataError(
+                    f"line {pair.number}: its {len(pair.src_ids)} source and {len(pair.tgt_ids)} target "
+                    "tokens do not fit into the memory of the device; split the line"
+                )
             results[place] = self._scored([*pair.tgt_ids, EOS_ID], scores)
         return results
 
@@ -141,11 +146,11 @@ class Scorer:
 
 def token_scores(
     models: Sequence[TrainableModel], pairs: Sequence[Pair], *, device: torch.device, batch_size: int
-) -> list[list[float]]:
+) -> list[list[float] | None]:
     """Log-probability of every target token, and of the eos behind them, given all that came before.
 
     Several models are one ensemble: their probabilities are averaged, as in the search. In fp32 the numbers
-    of a pair depend on nothing but the pair.
+    of a pair depend on nothing but the pair. None stands for a pair that does not fit into the memory.
 
     Args:
         models: on `device`.
@@ -154,7 +159,7 @@ def token_scores(
         batch_size: most pairs in a batch.
 
     Raises:
-        DataError: a pair that is too long for learned positions or for the memory.
+        DataError: a pair that is too long for learned positions.
     """
 
     def scores(batch: ForcedBatch) -> list[list[float]]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.batches import padded, padded_prefixes, same_length_batches
-from transformer_mt.decoding.beam_search import Hypothesis, beam_search
+from transformer_mt.decoding.beam_search import NO_ROOM, Hypothesis, beam_search
 from transformer_mt.decoding.coverage import by_coverage
 from transformer_mt.decoding.greedy import greedy_search
 from transformer_mt.decoding.models import evaluating, rough_output, with_products
@@ -68,10 +68,6 @@ class _Inputs(TypedDict):
     length_penalty: float
     limits: list[int]
     prefixes: Tensor | None
-
-
-NO_ROOM = Hypothesis([], 0.0, True)
-"""Stands for the translation of a sentence that does not fit into the memory by itself."""
 
 
 class Searcher:

@@ -59,12 +59,12 @@ class ForcedBatch:
 def teacher_forced(
     models: Sequence[TrainableModel],
     pairs: Sequence[Pair],
-    work: Callable[[ForcedBatch], list[Result]],
+    work: Callable[[ForcedBatch], Sequence[Result]],
     *,
     device: torch.device,
     batch_size: int,
-) -> list[Result]:
-    """What `work` makes of every pair, in order.
+) -> list[Result | None]:
+    """What `work` makes of every pair, in order; None for one that does not fit into the memory by itself.
 
     Args:
         models: on `device`; in evaluation mode meanwhile.
@@ -74,11 +74,11 @@ def teacher_forced(
         batch_size: most pairs in a batch.
 
     Raises:
-        DataError: a pair that is too long for learned positions or for the memory.
+        DataError: a pair that is too long for learned positions.
     """
     longest = min((model.max_length for model in models if model.max_length is not None), default=None)
     _check_lengths(pairs, longest)
-    results: dict[int, Result] = {}
+    results: dict[int, Result | None] = {}
     with torch.inference_mode(), evaluating(models):
         for places in _batches(pairs, batch_size):
             found = _work_on([pairs[place] for place in places], work, device, longest)
@@ -117,21 +117,18 @@ def _with_eos(pair: Pair) -> list[int]:
 
 def _work_on(
     pairs: Sequence[Pair],
-    work: Callable[[ForcedBatch], list[Result]],
+    work: Callable[[ForcedBatch], Sequence[Result]],
     device: torch.device,
     longest: int | None,
-) -> list[Result]:
+) -> list[Result | None]:
     """A batch that does not fit into memory is halved."""
     try:
-        return work(_forced_batch(pairs, device, longest))
+        return [*work(_forced_batch(pairs, device, longest))]
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
         if len(pairs) == 1:
-            raise DataError(
-                f"line {pairs[0].number}: its {len(pairs[0].src_ids)} source and {len(pairs[0].tgt_ids)} "
-                "target tokens do not fit into the memory of the device; split the line"
-            ) from None
+            return [None]
     half = len(pairs) // 2
     first = _work_on(pairs[:half], work, device, longest)
     return first + _work_on(pairs[half:], work, device, longest)

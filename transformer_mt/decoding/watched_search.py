@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from transformer_mt.decoding.beam_search import Hypothesis
+from transformer_mt.decoding.beam_search import NO_ROOM, Hypothesis
 from transformer_mt.decoding.parts import Part
-from transformer_mt.decoding.searcher import NO_ROOM, SAFE_NGRAM, Searcher
+from transformer_mt.decoding.searcher import SAFE_NGRAM, Searcher
 from transformer_mt.decoding.translation import LIMIT, MEMORY, NOTHING, Candidate, Translation
 from transformer_mt.text.lines import one_line
 from transformer_mt.text.oddities import oddities

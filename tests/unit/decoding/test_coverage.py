@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_mt.checkpoint import LoadedRun
 from transformer_mt.config import DecodingConfig
-from transformer_mt.decoding.beam_search import Hypothesis
+from transformer_mt.decoding.beam_search import NO_ROOM, Hypothesis
 from transformer_mt.decoding.coverage import by_coverage
 from transformer_mt.decoding.searcher import Searcher, Sentence
 from transformer_mt.runtime.device import int8_features
@@ -62,6 +62,27 @@ def test_an_ensemble_looks_where_its_models_look_on_average() -> None:
     found = _by_coverage([Looking(0, 0.2), Looking(1, 0.6)], [Hypothesis([8, 4], 0.0, False)], 2.0)
     expected = math.log((3 * 0.2 + 0.6) / 2) + 2 * math.log(0.3)
     assert found[0].score == pytest.approx(2.0 * expected)
+
+
+def test_a_sentence_that_exceeds_the_memory_costs_itself_alone(
+    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B055: attention of all positions at once takes more than the search. The others are what they were."""
+    values = {**loaded.recipe.decoding.model_dump(), "beam_size": 3, "coverage_penalty": 0.5}
+    searcher = Searcher([loaded.model], DecodingConfig.model_validate(values), CPU, invisible=())
+    sentences = [Sentence([9] * length + [EOS_ID], length) for length in (2, 30, 3, 4)]
+    before = searcher.search(sentences)
+    look = loaded.model.cross_attention
+
+    def fail(src_ids: Tensor, *rest: Any) -> Tensor:
+        if src_ids.size(1) > 16:
+            raise torch.OutOfMemoryError
+        return look(src_ids, *rest)
+
+    monkeypatch.setattr(loaded.model, "cross_attention", fail)
+    found = searcher.search(sentences)
+    assert found == [before[0], [NO_ROOM], *before[2:]]
+    assert "line 30: its 31 tokens do not fit into the memory of the device" in caplog.text
 
 
 @pytest.mark.parametrize(

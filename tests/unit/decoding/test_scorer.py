@@ -18,7 +18,7 @@ from transformer_mt.decoding.scorer import Scorer, token_scores
 from transformer_mt.decoding.searcher import Searcher, Sentence
 from transformer_mt.decoding.teacher_forcing import Pair
 from transformer_mt.decoding.translator import Translator
-from transformer_mt.errors import CheckpointError
+from transformer_mt.errors import CheckpointError, DataError
 from transformer_mt.model.build import Model, build_model
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID
@@ -182,6 +182,23 @@ def test_a_broken_model_is_no_score(loaded: LoadedRun) -> None:
     scorer = Scorer([loaded.model], loaded.tokenizers, _decoding())
     with pytest.raises(CheckpointError, match="no finite probabilities in fp32; use another checkpoint"):
         scorer.score([("abe", "bel")])
+
+
+def test_a_pair_that_exceeds_the_memory_is_named(loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B055: with its line, also among others that fit."""
+    hidden = loaded.model.hidden
+
+    def fail(src_ids: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
+        if src_ids.size(1) > 16:
+            raise torch.OutOfMemoryError
+        return hidden(src_ids, *rest)
+
+    monkeypatch.setattr(loaded.model, "hidden", fail)
+    scorer = Scorer([loaded.model], loaded.tokenizers, _decoding())
+    with pytest.raises(
+        DataError, match=r"line 6: its \d+ source and 1 target tokens do not fit into the memory"
+    ):
+        scorer.score([("abd", "eik"), ("abdeik " * 9, "a")], first_line=5)
 
 
 def test_loaded_from_runs(run: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -300,6 +301,36 @@ def test_a_line_that_exceeds_the_memory_is_left_empty(
     problem = "shapes differ"
     with pytest.raises(RuntimeError, match="shapes differ"):
         _translator(loaded).translate([long])
+
+
+@pytest.mark.parametrize("wanted", [{"token_scores": True}, {"alignment": "mean"}, {"protect": [r"%\d"]}])
+def test_a_line_that_exceeds_the_memory_of_a_second_pass_is_left_empty(
+    loaded: LoadedRun,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    wanted: dict[str, Any],
+) -> None:
+    """B055: all positions at once take more than the search did; the line is flagged, its neighbours stay.
+    One that did not fit in the search is no matter of the second pass."""
+    model, long = loaded.model, "abdeik " * 9 + "%1"
+    decoding = loaded.recipe.decoding.model_copy(update={"nbest": 2, "beam_size": 2})
+    translator = Translator([model], loaded.tokenizers, decoding, **wanted)
+    before = translator.translate(["a %1", "b"])
+    for name, most in (("encode", 200), ("hidden", 16), ("cross_attention", 16)):
+        whole = getattr(model, name)
+
+        def fail(src_ids: Tensor, *rest: Any, whole: Any = whole, most: int = most) -> Any:
+            if src_ids.size(1) > most:
+                raise torch.OutOfMemoryError
+            return whole(src_ids, *rest)
+
+        monkeypatch.setattr(model, name, fail)
+    found = translator.translate(["a %1", long * 9, long, "b"])
+    assert [found[0], found[3]] == before
+    assert [(one.text, one.flags, len(one.nbest)) for one in found[1:3]] == [("", ("memory",), 1)] * 2
+    assert re.search(r"line 2: its \d+ tokens do not fit", caplog.text)
+    assert re.search(r"line 3: a second pass over its \d+ source tokens does not fit", caplog.text)
+    assert len(caplog.messages) == 2
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

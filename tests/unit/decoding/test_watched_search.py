@@ -9,9 +9,9 @@ from random_run import made_up_lines
 
 from transformer_mt.checkpoint import LoadedRun
 from transformer_mt.config import DecodingConfig
-from transformer_mt.decoding.beam_search import Hypothesis
+from transformer_mt.decoding.beam_search import NO_ROOM, Hypothesis
 from transformer_mt.decoding.parts import Part
-from transformer_mt.decoding.searcher import NO_ROOM, Sentence
+from transformer_mt.decoding.searcher import Sentence
 from transformer_mt.decoding.translation import Candidate, Translation
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.decoding.watched_search import WatchedSearch, better
