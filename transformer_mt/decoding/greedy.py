@@ -15,6 +15,9 @@ from transformer_mt.decoding.beam_search import Hypothesis
 from transformer_mt.decoding.candidates import top_candidates
 from transformer_mt.decoding.stepper import Pick, Stepper, num_rows
 
+Choice = Callable[[Sequence[int], int], Pick]
+"""Given the rows that are stepped and the number of the step, what picks each its one token."""
+
 
 def greedy_search(
     stepper: Stepper,
@@ -44,13 +47,13 @@ def token_by_token(
     *,
     length_penalty: float,
     limits: Sequence[int],
-    prefixes: Tensor | None,
-    choice: Callable[[Sequence[int], int], Pick],
+    prefixes: Tensor | None = None,
+    choice: Choice,
 ) -> list[Hypothesis]:
     """One hypothesis per row of `src_ids`.
 
     Args:
-        choice: given the rows that are stepped and the number of the step, what picks each its one token.
+        choice: what picks each row its one token.
         The others as in `beam_search`.
     """
     tokens: list[list[int]] = [[] for _ in limits]

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.beam_search import Hypothesis
 from transformer_mt.decoding.candidates import Candidates, top_candidates
-from transformer_mt.decoding.greedy import token_by_token
-from transformer_mt.decoding.stepper import Pick, Stepper
+from transformer_mt.decoding.greedy import Choice
+from transformer_mt.decoding.stepper import Pick
 from transformer_mt.runtime.seeds import derive_seed
 
 _RANDOM_BITS = 53  # as many as a float64 holds
@@ -32,41 +31,22 @@ class Sampling:
     seed: int
 
 
-def sample(
-    stepper: Stepper,
-    src_ids: Tensor,
-    src_mask: Tensor,
-    *,
-    sampling: Sampling,
-    draws: Sequence[tuple[int, int, int]],
-    length_penalty: float,
-    limits: Sequence[int],
-    prefixes: Tensor | None = None,
-) -> list[Hypothesis]:
-    """One translation per row, drawn token by token; arguments as in `beam_search`.
+def drawing(sampling: Sampling, draws: Sequence[tuple[int, int, int]]) -> Choice:
+    """What draws the tokens of `token_by_token`; its stepper has no rough output matrix.
 
-    The score is the model's at temperature 1, of the whole distribution: what greedy search would give it.
+    Scores are the model's at temperature 1, of the whole distribution: what greedy search would give.
 
     Args:
-        stepper: without a rough output matrix.
         sampling: how to draw.
         draws: for each row the numbers of its line, of the part of it, and of the sample.
     """
 
     def choice(rows: Sequence[int], step: int) -> Pick:
         shares = [_uniform(sampling.seed, *draws[row], step) for row in rows]
-        uniforms = torch.tensor(shares, dtype=torch.float64, device=src_ids.device)
-        return lambda log_probs, scores, _: draw(log_probs, scores, uniforms, sampling)
+        uniforms = torch.tensor(shares, dtype=torch.float64)
+        return lambda log_probs, scores, _: draw(log_probs, scores, uniforms.to(scores.device), sampling)
 
-    return token_by_token(
-        stepper,
-        src_ids,
-        src_mask,
-        length_penalty=length_penalty,
-        limits=limits,
-        prefixes=prefixes,
-        choice=choice,
-    )
+    return choice
 
 
 def draw(log_probs: Tensor, scores: Tensor, uniforms: Tensor, sampling: Sampling) -> Candidates:

@@ -19,9 +19,9 @@ from transformer_mt.config import DecodingConfig
 from transformer_mt.decoding.batches import padded, padded_prefixes, same_length_batches
 from transformer_mt.decoding.beam_search import NO_ROOM, Hypothesis, beam_search
 from transformer_mt.decoding.coverage import by_coverage
-from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.greedy import greedy_search, token_by_token
 from transformer_mt.decoding.models import evaluating, rough_output, with_products
-from transformer_mt.decoding.sampling import Sampling, sample
+from transformer_mt.decoding.sampling import Sampling, drawing
 from transformer_mt.decoding.shortlist import Shortlist
 from transformer_mt.decoding.stepper import Stepper
 from transformer_mt.decoding.workers import Workers, pick_workers
@@ -269,12 +269,9 @@ class Searcher:
         drawn: list[Hypothesis] = []
         for start in range(0, len(rows), decoding.batch_size):
             part = rows[start : start + decoding.batch_size]
-            drawn += sample(
-                stepper,
-                **self._inputs([sentence for sentence, _ in part]),
-                sampling=sampling,
-                draws=[(sentence.number, sentence.part, number) for sentence, number in part],
-            )
+            draws = [(sentence.number, sentence.part, number) for sentence, number in part]
+            inputs = self._inputs([sentence for sentence, _ in part])
+            drawn += token_by_token(stepper, **inputs, choice=drawing(sampling, draws))
         return _finite(drawn, decoding.nbest)
 
     def _inputs(self, batch: Sequence[Sentence]) -> _Inputs:

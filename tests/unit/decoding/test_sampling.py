@@ -12,8 +12,8 @@ from table_model import BANNED, BOS, EOS, TableModel, random_rule, sources
 from torch import Tensor
 
 from transformer_mt.decoding.beam_search import Hypothesis
-from transformer_mt.decoding.greedy import greedy_search
-from transformer_mt.decoding.sampling import Sampling, draw, sample
+from transformer_mt.decoding.greedy import greedy_search, token_by_token
+from transformer_mt.decoding.sampling import Sampling, draw, drawing
 from transformer_mt.decoding.stepper import Stepper
 
 VOCAB = 8
@@ -27,15 +27,9 @@ def _stepper(seed: int = 3, **options: Any) -> Stepper:
 def _sample(draws: list[tuple[int, int, int]], first_ids: list[int], **options: Any) -> list[Hypothesis]:
     src_ids, mask = sources(first_ids)
     values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, **options}
-    return sample(
-        _stepper(),
-        src_ids,
-        mask,
-        sampling=Sampling(**values),
-        draws=draws,
-        length_penalty=1.0,
-        limits=[4] * len(draws),
-    )
+    choice = drawing(Sampling(**values), draws)
+    limits = [4] * len(draws)
+    return token_by_token(_stepper(), src_ids, mask, length_penalty=1.0, limits=limits, choice=choice)
 
 
 def _expected(log_probs: Tensor, temperature: float, top_k: int, top_p: float) -> dict[int, float]:
