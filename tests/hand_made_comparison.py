@@ -23,7 +23,7 @@ NAMES = ("lstm", "transformer")
 
 def metric(name: str, value: float, p: float | None = None, sd: float | None = None) -> MetricResult:
     """A score with an interval of 1.5 points on both sides, and the same p by both tests."""
-    return MetricResult(name, value, sd, (value,), value, 1.5, f"nrefs:1|name:{name}", p, p)
+    return MetricResult(name, value, sd, (value,), value, 1.5, f"nrefs:1|name:{name}", p, p, name == "ter")
 
 
 def result(name: str, bleu: float, p: float | None = None) -> SystemResult:

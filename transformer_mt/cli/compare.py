@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_mt.cli.model_flags import add_model_arguments
 from transformer_mt.cli.stream_output import StreamOutput
-from transformer_mt.cli.system_names import NamedSystem, distinct, parse_system
+from transformer_mt.cli.system_names import NamedSystem, distinct, parse_scores, parse_system
 from transformer_mt.errors import EXIT_OK, ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -70,11 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument(
         "--scores",
-        metavar="METRIC=FILE",
+        metavar="METRIC[:lower]=FILE",
         action="append",
         default=[],
-        help="segment scores of another metric, the higher the better: tab-separated, the first line names "
-        "the systems, then a row of numbers for every line; may be repeated",
+        help="segment scores of another metric: tab-separated, the first line names the systems, then a row "
+        "of numbers for every line; METRIC:lower or METRIC:higher says which is better where the name does "
+        "not tell; may be repeated",
     )
     add_model_arguments(parser)
 
@@ -131,7 +132,7 @@ def _compare_files(named: Sequence[NamedSystem], args: argparse.Namespace) -> Co
     from transformer_mt.evaluation.buckets import training_words
     from transformer_mt.evaluation.compare import SetTexts, compare_set
     from transformer_mt.evaluation.comparison import Comparison
-    from transformer_mt.evaluation.significance import HOW
+    from transformer_mt.evaluation.significance import how
     from transformer_mt.text.lines import read_lines
 
     references = [list(read_lines(path)) for path in args.ref]
@@ -147,12 +148,13 @@ def _compare_files(named: Sequence[NamedSystem], args: argparse.Namespace) -> Co
         lines_of_training = (line for path in args.train for line in read_lines(path))
         training = training_words(", ".join(args.train), lines_of_training, references[0])
     texts = SetTexts(Path(args.ref[0]).name, sources, references)
+    systems = tuple(_text_system(one) for one in named)
     return Comparison(
         src_lang=args.src_lang or "",
         tgt_lang=args.lang,
-        systems=tuple(_text_system(one) for one in named),
-        sets=(compare_set(texts, _with(segments, outputs), args.lang, training),),
-        significance=HOW,
+        systems=systems,
+        sets=(compare_set(texts, segments.with_outputs(outputs), args.lang, training, segments.lower),),
+        significance=how(systems),
     )
 
 
@@ -177,7 +179,7 @@ def _compare_runs(
     from transformer_mt.evaluation.compare import SetTexts, compare_set
     from transformer_mt.evaluation.comparison import Comparison
     from transformer_mt.evaluation.run_facts import cost_warnings, time_to_bleu
-    from transformer_mt.evaluation.significance import HOW
+    from transformer_mt.evaluation.significance import how
 
     opened, sets = compare_runs.open_systems([(one.name, one.paths) for one in named], args)
     if len(sets) > 1 and (texts or args.scores):
@@ -200,14 +202,15 @@ def _compare_runs(
             for system, runs in zip(opened, evaluated, strict=True)
         ]
         set_texts = SetTexts(name, [source for source, _ in pairs], [references[name]])
-        compared.append(compare_set(set_texts, _with(segments, [*outputs, *plain]), data.tgt_lang, training))
+        everything = segments.with_outputs([*outputs, *plain])
+        compared.append(compare_set(set_texts, everything, data.tgt_lang, training, segments.lower))
     everyone = [*systems, *map(_text_system, texts)]
     return Comparison(
         src_lang=data.src_lang,
         tgt_lang=data.tgt_lang,
         systems=tuple(everyone),
         sets=tuple(compared),
-        significance=HOW,
+        significance=how(everyone),
         warnings=(*compare_runs.warnings(opened, evaluated), *cost_warnings(systems)),
         time_to_bleu=time_to_bleu(everyone),
         attention=compare_runs.attention(sets, evaluated),
@@ -240,26 +243,33 @@ def _text_system(one: NamedSystem) -> System:
     return System(one.name, "text", one.paths)
 
 
-def _read_segments(
-    words: Sequence[str], named: Sequence[NamedSystem], count: int
-) -> dict[str, dict[str, list[float]]]:
-    """Outside metric -> system -> a score for every line."""
+class _Segments(NamedTuple):
+    """Scores of outside metrics."""
+
+    columns: dict[str, dict[str, list[float]]]
+    """Metric -> system -> a score for every line."""
+    lower: set[str]
+    """The metrics that are better the lower they are."""
+
+    def with_outputs(self, outputs: Sequence[Output]) -> list[Output]:
+        """The outputs, each with its scores."""
+        return [
+            replace(one, segments={metric: column[one.name] for metric, column in self.columns.items()})
+            for one in outputs
+        ]
+
+
+def _read_segments(words: Sequence[str], named: Sequence[NamedSystem], count: int) -> _Segments:
+    """The tables that `--scores` names."""
     from transformer_mt.evaluation.scores import LABELS
     from transformer_mt.evaluation.segment_scores import read_segment_scores
 
-    found: dict[str, dict[str, list[float]]] = {}
+    found = _Segments({}, set())
     for word in words:
-        metric, _, path = word.partition("=")
-        if not metric or not path:
-            raise ConfigError(f"--scores {word}: must be METRIC=FILE")
-        if metric in found or metric in LABELS or metric in LABELS.values():
+        metric, lower, path = parse_scores(word)
+        if metric in found.columns or metric in LABELS or metric in LABELS.values():
             raise ConfigError(f"--scores {word}: there is a metric {metric} already; name it differently")
-        found[metric] = read_segment_scores(path, [one.name for one in named], count)
+        found.columns[metric] = read_segment_scores(path, [one.name for one in named], count)
+        if lower:
+            found.lower.add(metric)
     return found
-
-
-def _with(segments: dict[str, dict[str, list[float]]], outputs: Sequence[Output]) -> list[Output]:
-    return [
-        replace(one, segments={metric: columns[one.name] for metric, columns in segments.items()})
-        for one in outputs
-    ]

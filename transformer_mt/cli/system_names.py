@@ -1,4 +1,5 @@
-"""The words that name systems on the command line, `[NAME=]PATH[,PATH...]`, and names that tell them apart.
+"""The words of `compare`: `[NAME=]PATH[,PATH...]` for a system, with names that tell systems apart, and
+`METRIC[:lower]=FILE` for the scores of another metric.
 
 Knows paths and names, not what is there.
 """
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer_mt.errors import ConfigError
+from transformer_mt.evaluation.segment_scores import lower_is_better
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,27 @@ def parse_system(word: str) -> NamedSystem:
     if twice := [path for number, path in enumerate(one.paths) if places[number] in places[:number]]:
         raise ConfigError(f"{word}: names {twice[0]} twice; seeds of a system must be different runs")
     return one
+
+
+def parse_scores(word: str) -> tuple[str, bool, str]:
+    """Metric, whether lower is better, and file.
+
+    Raises:
+        ConfigError: a name or a file is missing, or nothing says which way is better.
+    """
+    name, _, path = word.partition("=")
+    metric, _, direction = name.rpartition(":")
+    if direction not in ("lower", "higher"):
+        metric, direction = name, ""
+    if not metric or not path:
+        raise ConfigError(f"--scores {word}: must be METRIC=FILE, METRIC:lower=FILE or METRIC:higher=FILE")
+    lower = lower_is_better(metric) if not direction else direction == "lower"
+    if lower is None:
+        raise ConfigError(
+            f"--scores {word}: is a lower or a higher {metric} better? write {metric}:lower={path} or "
+            f"{metric}:higher={path}"
+        )
+    return metric, lower, path
 
 
 def _taken_apart(word: str) -> NamedSystem:

@@ -6,7 +6,7 @@ Systems are texts here: whether a model or a person wrote them is not known, nor
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sacrebleu.metrics.bleu import BLEUScore
@@ -58,7 +58,11 @@ class Output:
 
 
 def compare_set(
-    texts: SetTexts, outputs: Sequence[Output], tgt_lang: str, training: TrainingWords | str
+    texts: SetTexts,
+    outputs: Sequence[Output],
+    tgt_lang: str,
+    training: TrainingWords | str,
+    lower_is_better: Collection[str] = (),
 ) -> TestSet:
     """Compare systems on one set; each is measured against the first.
 
@@ -67,6 +71,7 @@ def compare_set(
         outputs: at least one, of as many lines each; all with segment scores of the same metrics, or none.
         tgt_lang: language of the outputs.
         training: what rare words are rare in, or why that is not known.
+        lower_is_better: those of the outside metrics that are better the lower they are.
 
     Raises:
         DataError: no lines, or unequal numbers of them.
@@ -76,7 +81,9 @@ def compare_set(
             check_texts(seed, texts.references)
     firsts = [output.seeds[0] for output in outputs]
     own = [_own_metric(metric, texts, outputs, tgt_lang) for metric in METRICS]
-    outside = [_outside_metric(metric, outputs) for metric in outputs[0].segments]
+    outside = [
+        _outside_metric(metric, outputs, lower=metric in lower_is_better) for metric in outputs[0].segments
+    ]
     sentences = [sentence_scores(hypotheses, texts.references) for hypotheses in firsts]
     results = []
     for place, output in enumerate(outputs):
@@ -132,17 +139,20 @@ def _own_metric(
     values = [[float(once.corpus_score(seed, None).score) for seed in output.seeds] for output in outputs]
     found = paired_tests([output.seeds[0] for output in outputs], once)
     signature = str(once.get_signature())
-    return [_metric(metric, *row, signature) for row in zip(values, found, strict=True)]
+    rows = zip(values, found, strict=True)
+    return [_metric(metric, *row, signature, lower=metric == "ter") for row in rows]
 
 
-def _outside_metric(metric: str, outputs: Sequence[Output]) -> list[MetricResult]:
+def _outside_metric(metric: str, outputs: Sequence[Output], *, lower: bool) -> list[MetricResult]:
     """The mean of segment scores for every system."""
     segments = [output.segments[metric] for output in outputs]
     rows = zip(segments, paired_segment_tests(segments), strict=True)
-    return [_metric(metric, [statistics.fmean(scores)], found, "") for scores, found in rows]
+    return [_metric(metric, [statistics.fmean(scores)], found, "", lower=lower) for scores, found in rows]
 
 
-def _metric(name: str, values: Sequence[float], found: Significance, signature: str) -> MetricResult:
+def _metric(
+    name: str, values: Sequence[float], found: Significance, signature: str, *, lower: bool
+) -> MetricResult:
     return MetricResult(
         name=name,
         value=statistics.fmean(values),
@@ -153,6 +163,7 @@ def _metric(name: str, values: Sequence[float], found: Significance, signature: 
         signature=signature,
         p_bootstrap=found.p_bootstrap,
         p_randomisation=found.p_randomisation,
+        lower_is_better=lower,
     )
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from transformer_mt.errors import DataError
 from transformer_mt.json_file import json_text
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class MetricResult:
     """A score of one system on one set, and how sure it is.
 
     Attributes:
-        name: "bleu", "chrf" (chrF2++), "ter" (lower is better), or the name of an outside metric.
+        name: "bleu", "chrf" (chrF2++), "ter", or the name of an outside metric.
         value: mean over seeds of the score of the whole set.
         sd: sample standard deviation over seeds; None for one seed.
         values: the score of every seed.
@@ -102,6 +102,7 @@ class MetricResult:
         signature: how sacreBLEU computed it; "" for an outside metric.
         p_bootstrap: paired bootstrap p-value against the first system, first seeds; None for that system.
         p_randomisation: the same by paired approximate randomisation.
+        lower_is_better: whether it counts faults.
     """
 
     name: str
@@ -113,6 +114,7 @@ class MetricResult:
     signature: str
     p_bootstrap: float | None
     p_randomisation: float | None
+    lower_is_better: bool
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ ABSENT = "–"
 # Times nearer to each other are called equal.
 _NOTABLY_SLOWER = 1.05
 
-_LOWER_IS_BETTER = {"ter"}
-
 
 def findings(comparison: Comparison) -> list[str]:
     """The sentences at the head of a report: who is ahead, set by set, and who learns faster."""
@@ -33,11 +31,6 @@ def label(metric: str) -> str:
     return LABELS.get(metric, metric)
 
 
-def lower_is_better(metric: str) -> bool:
-    """Whether the score counts faults. Outside metrics are taken to be better the higher they are."""
-    return metric in _LOWER_IS_BETTER
-
-
 def metric_of(result: SystemResult, metric: str) -> MetricResult | None:
     """The score of that name; None where the system has none."""
     return next((score for score in result.scores if score.name == metric), None)
@@ -46,7 +39,7 @@ def metric_of(result: SystemResult, metric: str) -> MetricResult | None:
 def gain(score: MetricResult, first: MetricResult) -> float:
     """By how much a score is better than another, in points; negative where it is worse."""
     difference = score.value - first.value
-    return -difference if lower_is_better(score.name) else difference
+    return -difference if score.lower_is_better else difference
 
 
 def p_value(score: MetricResult) -> float | None:

@@ -68,9 +68,9 @@ class Row:
     cells: tuple[Cell, ...]
 
 
-def metrics(test_set: TestSet) -> list[str]:
-    """The names of all scores that some system has, each once."""
-    return list(dict.fromkeys(score.name for result in test_set.results for score in result.scores))
+def metrics(test_set: TestSet) -> dict[str, bool]:
+    """The names of all scores that some system has, and whether lower is better."""
+    return {score.name: score.lower_is_better for result in test_set.results for score in result.scores}
 
 
 def score_rows(test_set: TestSet, metric: str) -> list[ScoreRow]:

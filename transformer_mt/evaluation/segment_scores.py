@@ -1,19 +1,30 @@
 """Segment scores of an outside metric, read from a table: a column for each system, a row for each line.
 
-Knows no metric and computes nothing.
+Of metrics it knows the direction alone; it computes nothing.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_mt.errors import DataError
 from transformer_mt.text.lines import read_lines
 
+_HIGHER = frozenset(
+    {"bertscore", "bleu", "bleurt", "chrf", "comet", "cometkiwi", "meteor", "sentbleu", "xcomet", "yisi"}
+)
+_LOWER = frozenset({"cer", "hter", "metricx", "ter", "wer"})
 _LARGEST = 1e100
 """Sums of larger numbers may not be finite."""
+
+
+def lower_is_better(metric: str) -> bool | None:
+    """Whether a metric of this name counts faults; None where the name does not tell."""
+    words = set(re.findall("[a-z]+", metric.lower()))
+    return True if words & _LOWER else False if words & _HIGHER else None
 
 
 def read_segment_scores(path: str | Path, systems: Sequence[str], lines: int) -> dict[str, list[float]]:

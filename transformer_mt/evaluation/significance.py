@@ -17,6 +17,8 @@ import numpy.typing as npt
 from sacrebleu.metrics.base import Metric as Scorer
 from sacrebleu.significance import PairedTest, Result, estimate_ci
 
+from transformer_mt.evaluation.comparison import System
+
 SEED = 12345
 RESAMPLES = 1000
 TRIALS = 10_000
@@ -35,6 +37,15 @@ HOW = (
     f"seed {SEED}."
 )
 """What `paired_tests` does, in words."""
+
+
+def how(systems: Sequence[System]) -> str:
+    """What was done to find out how sure the scores are, and to which runs, in words."""
+    tested = [f"{one.name} by {one.sources[0]}" for one in systems if len(one.sources) > 1]
+    if not tested:
+        return HOW
+    return f"{HOW} Of systems with several runs the first alone was tested: {', '.join(tested)}."
+
 
 Floats = npt.NDArray[np.float64]
 

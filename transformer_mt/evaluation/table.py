@@ -117,7 +117,11 @@ def _scores(test_set: TestSet) -> Iterator[tuple[str, ...]]:
 
 
 def _signatures(test_set: TestSet) -> list[tuple[str, str]]:
-    return [(label(one.name), one.signature) for one in test_set.results[0].scores if one.signature]
+    """What stands for each score: how it was computed, or of an outside metric which way is up."""
+    return [
+        (label(one.name), one.signature or f"{'lower' if one.lower_is_better else 'higher'} is better")
+        for one in test_set.results[0].scores
+    ]
 
 
 _OUTPUT_HEAD = (

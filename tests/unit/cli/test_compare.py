@@ -67,7 +67,9 @@ def test_three_systems_from_files(files: Path, capsys: Capture) -> None:
     assert test_set["results"][2]["empty"] == 1
     assert test_set["by_rarity"] and test_set["rarity_of"].endswith(" is in one, two")
     assert f"{bleu.signature}\n" in printed
+    assert "Of systems with several runs the first alone was tested: Two by two." in " ".join(printed.split())
     page = (files / "out/deep/report.html").read_text("utf-8")
+    assert "Of a system with several runs the first alone was tested." in page
     assert "<script>alert" not in page and "&lt;script&gt;" in page
 
 
@@ -112,6 +114,20 @@ def test_japanese_and_chinese_get_their_tokenizers(files: Path, capsys: Capture)
         assert "BLEU by length in reference characters" in printed
 
 
+def test_a_metric_of_faults_is_better_the_lower_it_is(files: Path, capsys: Capture) -> None:
+    """Pins the direction, by a known name or as it is given: wins were called losses."""
+    write(files / "faults.tsv", ["one\ttwo", *[f"{number}\t{number + 2}" for number in range(12)]])
+    words = [*PLAIN, "--hyp", "one", "--hyp", "two", "--output", "out"]
+    scores = ["METRICX=faults.tsv", "mine:lower=faults.tsv", "other:higher=faults.tsv"]
+    assert compare(*words, *(part for one in scores for part in ("--scores", one))) == 0
+    *_, metricx, mine, other = report()["sets"][0]["results"][1]["scores"]
+    assert [one["lower_is_better"] for one in (metricx, mine, other)] == [True, True, False]
+    printed = capsys.readouterr().out
+    assert "METRICX lower is better\n" in printed and "other higher is better\n" in printed
+    page = (files / "out/report.html").read_text("utf-8")
+    assert page.count("2.000 worse") == 2 and page.count("2.000 better") == 1
+
+
 def test_outside_metrics_come_from_a_table(files: Path, capsys: Capture) -> None:
     write(files / "comet.tsv", ["two\tone", *[f"0.{number + 10}\t0.5" for number in range(12)]])
     words = [*PLAIN, "--hyp", "one", "--hyp", "two"]
@@ -120,14 +136,15 @@ def test_outside_metrics_come_from_a_table(files: Path, capsys: Capture) -> None
     assert [one["value"] for one in comet] == [pytest.approx(0.5), pytest.approx(0.155)]
     assert comet[1]["p_randomisation"] < 0.01
     for scores, message in [
-        (["COMET"], "--scores COMET: must be METRIC=FILE"),
+        (["COMET"], "--scores COMET: must be METRIC=FILE, METRIC:lower=FILE or METRIC:higher=FILE"),
+        (["mine=x"], "is a lower or a higher mine better? write mine:lower=x or mine:higher=x"),
         (["=comet.tsv"], "--scores =comet.tsv: must be METRIC=FILE"),
         (["bleu=comet.tsv"], "there is a metric bleu already; name it differently"),
         (["BLEU=comet.tsv"], "there is a metric BLEU already; name it differently"),
     ]:
         assert compare(*words, "--scores", *scores) == 2
         assert message in capsys.readouterr().err
-    twice = ["--scores", "C=comet.tsv", "--scores", "C=comet.tsv"]
+    twice = ["--scores", "C:higher=comet.tsv", "--scores", "C:lower=comet.tsv"]
     assert compare(*words, *twice) == 2
     assert "there is a metric C already" in capsys.readouterr().err
     write(files / "comet.tsv", ["one\ttwo", "high\t1"])

@@ -38,6 +38,6 @@ def test_other_files_are_refused(text: str, message: str) -> None:
 
 
 def test_another_format_is_refused() -> None:
-    later = {**json.loads(to_json(made.comparison(made.test_set()))), "format": 2}
-    with pytest.raises(DataError, match=r"r\.json: has format 2, this version reads format 1"):
+    later = {**json.loads(to_json(made.comparison(made.test_set()))), "format": 3}
+    with pytest.raises(DataError, match=r"r\.json: has format 3, this version reads format 2"):
         from_json(json.dumps(later), "r.json")

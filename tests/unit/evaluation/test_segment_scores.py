@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 
 from transformer_mt.errors import DataError
-from transformer_mt.evaluation.segment_scores import read_segment_scores
+from transformer_mt.evaluation.segment_scores import lower_is_better, read_segment_scores
 
 
 def write(folder: Path, text: str) -> Path:
     path = folder / "comet.tsv"
     path.write_bytes(text.encode())
     return path
+
+
+@pytest.mark.parametrize(
+    ("metric", "lower"),
+    [("MetricX-24", True), ("HTER", True), ("wmt22-comet-da", False), ("BLEURT20", False), ("mine", None)],
+)
+def test_the_names_of_well_known_metrics_tell_the_direction(metric: str, lower: bool | None) -> None:
+    assert lower_is_better(metric) is lower
 
 
 def test_columns_go_by_name_not_by_place(tmp_path: Path) -> None:

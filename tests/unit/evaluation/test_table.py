@@ -75,11 +75,14 @@ def test_several_seeds_have_a_row_each_and_a_deviation() -> None:
 
 def test_plain_text_has_no_costs_and_small_scores_keep_their_digits() -> None:
     one = made.test_set()
-    outside = MetricResult("COMET", 0.83217, None, (0.83217,), 0.832, 0.01, "", None, None)
+    outside = MetricResult(
+        "COMET", 0.83217, None, (0.83217,), 0.832, 0.01, "", None, None, lower_is_better=False
+    )
     results = tuple(replace(result, scores=(*result.scores, outside)) for result in one.results)
     comparison = made.comparison(replace(one, results=results, note="1 line: nothing"))
     systems = tuple(replace(system, kind="text", cost=(), curve=()) for system in comparison.systems)
     text = format_comparison(replace(comparison, systems=systems, time_to_bleu=()))
     assert "cost of training" not in text and "wall time" not in text
     assert "  note: 1 line: nothing\n" in text
+    assert "  COMET higher is better\n" in text
     assert ["COMET", "lstm", "0.8322", "–", "0.8320", "0.0100", "–", "–"] in map(str.split, text.split("\n"))
