@@ -7,6 +7,7 @@ import io
 import os
 import random
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from tools.command_line import Parser, count, one_line_errors
 from tools.fuzz_translate.inputs import Case, make_case
 from tools.fuzz_translate.judge import Outcome, problem
+from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_TERMINATED
 
 _RECIPE = """\
 run_dir: run
@@ -28,6 +30,8 @@ training: {max_steps: 1, max_tokens: 256, warmup_steps: 1, save_every: 1, valida
 decoding: {beam_size: 2, max_len_a: 0, max_len_b: 3}
 """
 _SHOWN = 5
+# The shell that runs now, if any: it ends with this process.
+_shells: list[subprocess.Popen[bytes]] = []
 
 
 def make_run(folder: Path) -> Path:
@@ -47,7 +51,11 @@ def make_run(folder: Path) -> Path:
 
 
 def call(words: list[str], stdin: Path | None = None) -> tuple[int, bytes, str]:
-    """`main(argv)` in this process: exit code, stdout, stderr."""
+    """`main(argv)` in this process: exit code, stdout, stderr.
+
+    Raises:
+        SystemExit: a signal ended the call; it was meant for this command.
+    """
     from transformer_mt.cli.main import main
 
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
@@ -64,6 +72,8 @@ def call(words: list[str], stdin: Path | None = None) -> tuple[int, bytes, str]:
             code = int(stop.code or 0)
         finally:
             sys.stdin = before
+        if code in (EXIT_INTERRUPTED, EXIT_TERMINATED):
+            raise SystemExit(code)
         out.flush()
         err.flush()
     return code, out.buffer.getvalue(), err.buffer.getvalue().decode()  # type: ignore[attr-defined]
@@ -86,12 +96,16 @@ def through_a_shell(case: Case, run: Path, folder: Path) -> Outcome:
     words += ["--output", str(output)] if case.to_file else []
     command = shlex.join(words)
     line = f"cat {source} | {command}" if case.from_stdin else f"{command} {source}"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, env=_environment())
-    return Outcome(done.returncode, done.stdout, done.stderr.decode(), _taken(output))
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        ["bash", "-c", line],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    ) as shell:
+        _shells[:] = [shell]
+        stdout, stderr = shell.communicate()
+    return Outcome(shell.returncode, stdout, stderr.decode(), _taken(output))
 
 
 def _placed(case: Case, folder: Path) -> tuple[Path, Path]:
@@ -133,10 +147,16 @@ def _problems(args: object, folder: Path) -> Iterator[str | None]:
             pool.submit(_tried, number, seed, run, Path(other), shell=True)
             for number in range(inputs, inputs + shell)
         ]
-        for number in range(inputs):
-            yield _tried(number, seed, run, folder, shell=False)
-        for one in waiting:
-            yield one.result()
+        try:
+            for number in range(inputs):
+                yield _tried(number, seed, run, folder, shell=False)
+            for one in waiting:
+                yield one.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for shell in _shells:
+                if shell.poll() is None:
+                    os.killpg(shell.pid, signal.SIGKILL)
 
 
 def main() -> int:
@@ -146,6 +166,7 @@ def main() -> int:
     parser.add_argument("--shell", type=int, default=100, metavar="N", help="calls through a shell")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed tries other inputs")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     started, wrong = time.perf_counter(), 0
     with tempfile.TemporaryDirectory() as folder:
         for found in _problems(args, Path(folder)):
