@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of numbers for every line; METRIC:lower or METRIC:higher says which is better where the name does "
         "not tell; may be repeated",
     )
-    add_model_arguments(parser)
+    add_model_arguments(parser, nbest=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -161,7 +161,7 @@ def _compare_files(named: Sequence[NamedSystem], args: argparse.Namespace) -> Co
 def _check_flags_of_models(args: argparse.Namespace) -> None:
     """Refuse what would change nothing about texts that are there already."""
     parser = argparse.ArgumentParser()
-    add_model_arguments(parser)
+    add_model_arguments(parser, nbest=False)
     for name, value in vars(parser.parse_args([])).items():
         if getattr(args, name) != value:
             raise ConfigError(f"compare: --{name.replace('_', '-')} is about runs, but none is named")

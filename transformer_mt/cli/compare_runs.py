@@ -39,7 +39,8 @@ _NATS = "nats_per_char"
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """What a run made of every set, and where it looked while it translated the sentences that are shown."""
+    """What a run made of every set, and where it looked while it translated the sentences that are shown: []
+    where none are."""
 
     run: Run
     sets: dict[str, Evaluated]
@@ -134,11 +135,15 @@ def _evaluate(
     from transformer_mt.evaluation.attention import attention_map
 
     found = _translations(run, sets, args, device)
+    unmeasured = [name for name, evaluated in found.items() if _NATS not in evaluated.report]
+    if not unmeasured and args.output is None:
+        return EvaluatedRun(run, found, [])
     loaded = load_run(run.folder, device=device)
-    for name, evaluated in found.items():
-        if _NATS not in evaluated.report:
-            nats = _nats(loaded, sets[name], device)
-            found[name] = add_to_evaluation(run, name, evaluated, **{_NATS: nats})
+    for name in unmeasured:
+        nats = _nats(loaded, sets[name], device)
+        found[name] = add_to_evaluation(run, name, found[name], **{_NATS: nats})
+    if args.output is None:
+        return EvaluatedRun(run, found, [])
     shown, lines = shown_lines(sets)
     texts = found[shown].hypotheses
     maps = [
@@ -294,7 +299,7 @@ def attention(
     name, lines = shown_lines(sets)
     found = []
     for place, line in enumerate(lines):
-        maps = [runs[0].attention[place] for runs in evaluated]
+        maps = [runs[0].attention[place] for runs in evaluated if runs[0].attention]
         known = tuple(one for one in maps if one is not None)
         if known:
             found.append(AttentionExample(name, line + 1, sets[name][line][0], known))

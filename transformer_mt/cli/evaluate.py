@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--ref", metavar="FILE", nargs="+", help="references: one file per stream")
     files.add_argument("--json", metavar="FILE", help="write the scores here too")
     files.add_argument("--lang", help="language of the texts (zh, ja and ko have their own BLEU tokenizers)")
-    add_model_arguments(parser)
+    add_model_arguments(parser, nbest=False)
 
 
 def run(args: argparse.Namespace) -> int:

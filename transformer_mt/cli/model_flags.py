@@ -30,8 +30,13 @@ def add_weight_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu, cuda or cuda:N (default: a GPU where there is one)")
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which weights, where, and a flag for every key of the recipe's decoding section."""
+def add_model_arguments(parser: argparse.ArgumentParser, *, nbest: bool = True) -> None:
+    """Which weights, where, and a flag for every key of the recipe's decoding section.
+
+    Args:
+        parser: gets them.
+        nbest: False where the best translation alone is looked at.
+    """
     add_weight_arguments(parser)
     parser.add_argument(
         "--workers",
@@ -48,7 +53,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="consider the N likeliest target tokens of every source token and the most frequent ones only; "
         "learned from the training data at first (default: 0, all tokens; 20 is a good number)",
     )
-    add_decoding_arguments(parser, DecodingConfig.model_fields)
+    add_decoding_arguments(parser, [key for key in DecodingConfig.model_fields if nbest or key != "nbest"])
 
 
 def add_decoding_arguments(parser: argparse.ArgumentParser, keys: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ _BLOCK_NUMBERS = 1 << 22
 # Sums of the same numbers in another order may differ in their last digits.
 _ROUNDING = 1e-9
 
-HOW = (
+_HOW = (
     f"95% intervals by {RESAMPLES:,} bootstrap resamples. p-values: two-sided, against the first system, "
     f"by paired bootstrap ({RESAMPLES:,} resamples), paired approximate randomisation ({TRIALS:,} trials), "
     f"seed {SEED}."
@@ -43,8 +43,8 @@ def how(systems: Sequence[System]) -> str:
     """What was done to find out how sure the scores are, and to which runs, in words."""
     tested = [f"{one.name} by {one.sources[0]}" for one in systems if len(one.sources) > 1]
     if not tested:
-        return HOW
-    return f"{HOW} Of systems with several runs the first alone was tested: {', '.join(tested)}."
+        return _HOW
+    return f"{_HOW} Of systems with several runs the first alone was tested: {', '.join(tested)}."
 
 
 Floats = npt.NDArray[np.float64]

@@ -11,6 +11,7 @@ import pytest
 import torch
 from random_run import MODELS, made_up_lines, random_run
 
+from transformer_mt import checkpoint
 from transformer_mt.checkpoint import load_run
 from transformer_mt.cli.main import main
 from transformer_mt.decoding.translator import Translator
@@ -119,6 +120,17 @@ def test_nothing_is_translated_twice(folder: Path, capsys: Capture, monkeypatch:
     monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("translated again"))
     assert compare("a", "b", "--output", "out") == 0
     assert report() == before
+
+
+def test_without_a_report_no_model_is_loaded_for_its_pictures(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pins a second table at the cost of reading what is written down."""
+    assert compare("a", "b") == 0
+    monkeypatch.setattr(checkpoint, "load_run", lambda *_, **__: pytest.fail("loaded"))
+    assert compare("a", "b") == 0
+    with pytest.raises(pytest.fail.Exception, match="loaded"):
+        compare("a", "b", "--output", "out")
 
 
 def change_text(folder: Path) -> None:
@@ -310,3 +322,10 @@ def test_what_does_not_go_together_is_refused_before_any_work(
     printed, error = capsys.readouterr()
     assert printed == "" and error.count("\n") == 1 and message in error
     assert not (folder / "a/evaluation").exists()
+
+
+@pytest.mark.parametrize("words", [["compare", "a", "b"], ["evaluate", "a"]])
+def test_verbs_that_look_at_the_best_alone_take_no_nbest(words: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, "--nbest", "2"])
+    assert "unrecognized arguments: --nbest 2" in capsys.readouterr().err
