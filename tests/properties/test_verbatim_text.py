@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from transformer_mt.text.markup import take_out
 from transformer_mt.text.protection import compile_patterns, guard, lacks_protected, protected_spans
 from transformer_mt.text.tag_layout import put_back
+from transformer_mt.text.verbatim import Verbatim
 from transformer_mt.text.words import unit_spans
 
 WORDS = [
@@ -64,6 +66,7 @@ TAGS = [
     "<0/>",
 ]
 TAGS += ['<x id="1"/>', "<p>", "</p>", "<?xml ?>"]
+ENTITIES = ["&amp;", "&lt;", "&#39;", "&quot;", "&nbsp;", "&copy;", "&uuml;", "&", "ü", "'", "&x;", "&#10"]
 Alignment = list[tuple[int, int]]
 Pairs = st.SearchStrategy[Alignment]
 SPACES = st.sampled_from(["", " ", " ", "  ", "\u3000"])
@@ -183,3 +186,27 @@ def test_a_line_translated_into_itself_is_itself(source: str) -> None:
     guarded = guard(stripped.text, spans, stripped.text, own, PATTERNS)
     assert guarded.text == stripped.text
     assert sorted(guarded.spans) == spans
+
+
+@given(lines(WORDS, ENTITIES, PROTECTED))
+def test_entities_of_a_line_translated_into_itself_are_the_same(source: str) -> None:
+    """To the letter, bare ones among them; and a reader sees the same as everywhere."""
+    verbatim = Verbatim([pattern.pattern for pattern in PATTERNS], tags=True)
+    read = verbatim.source(source)
+    assume(not read.stripped.tags)
+    own = [(unit, unit) for unit in range(len(unit_spans(read.text)))]
+    assert verbatim.finish(read, read.text, own)[0] == source
+
+
+@given(st.data(), lines(WORDS, ENTITIES, PROTECTED, TAGS), lines(NO_TAG))
+def test_a_line_of_markup_stays_one(data: st.DataObject, source: str, translation: str) -> None:
+    """Where no sign of its own stands for itself, none does in the translation; and nothing is lost."""
+    source = re.sub("&(?![a-z#][a-z0-9]*;)|<(?![/a-z!?0][^<]*>)", "", source)
+    verbatim = Verbatim([], tags=True)
+    read = verbatim.source(source)
+    assume(read.stripped.tags or read.readable.has_entities)
+    assume(all(form not in "<&" for form in read.readable.written))
+    found = verbatim.finish(read, translation, alignments(data.draw, read.text, translation))[0]
+    without = take_out(found).text
+    assert not re.search("&(?![a-zA-Z#][a-zA-Z0-9]*;)|<", without), found
+    assert closed_up(html.unescape(without)) == closed_up(translation)

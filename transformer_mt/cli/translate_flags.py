@@ -59,7 +59,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "--tags",
         action="store_true",
         help="keep the tags of HTML and XML: they are taken out of a line and put back around the words that "
-        "they belong to (--alignment counts the words without them)",
+        "they belong to; entities are read, and written again (--alignment counts the words without them)",
     )
     add_added_prefix(group)
     group.add_argument(

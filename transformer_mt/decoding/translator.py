@@ -189,14 +189,15 @@ class Translator:
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, but was given one str")
         sources = [self._verbatim.source(line) for line in lines]
-        parts = self._parts(sources, first_line, prefixes or [""] * len(lines))
+        prefixes = prefixes or [""] * len(lines)
+        parts = self._parts(sources, first_line, prefixes)
         flat = [part for row in parts for part in row]
         found = self._search.search(flat)
         if self._token_scores:
             found = self._second_pass.with_token_scores(flat, found)
         ones = iter(found)
         rows = self._aligned(sources, parts, [list(islice(ones, len(row))) for row in parts])
-        return [self._finished(*line) for line in zip(sources, parts, rows, strict=True)]
+        return [self._finished(*line) for line in zip(sources, prefixes, parts, rows, strict=True)]
 
     def _parts(self, sources: Sequence[Source], first_line: int, prefixes: Sequence[str]) -> list[list[Part]]:
         """What is searched for, line by line: nothing for one that is blank or stays as it is."""
@@ -243,7 +244,9 @@ class Translator:
     def _together(self, source: Source, parts: list[Part], found: list[Translation]) -> Translation:
         return together(source.text, parts, found, self.decoding.length_penalty)
 
-    def _finished(self, source: Source, parts: list[Part], found: list[Translation]) -> Translation:
+    def _finished(
+        self, source: Source, prefix: str, parts: list[Part], found: list[Translation]
+    ) -> Translation:
         """The translation of a line, with all in it that must stay as it is."""
         if source.untouched is not None:
             as_it_is = Candidate(source.untouched, 0.0, [], False)
@@ -253,11 +256,11 @@ class Translator:
         translation = self._search.of_line(source.text, self._together(source, parts, found))
         if mostly_unknown(parts):
             translation = replace(translation, flags=(*translation.flags, UNKNOWN))
-        if not (source.spans or source.stripped.tags) or MEMORY in translation.flags:
+        if source.is_plain or MEMORY in translation.flags:
             return translation
         candidates: dict[str, Candidate] = {}
         for one in translation.nbest:
-            text, links = self._verbatim.finish(source, one.text, one.alignment or [])
+            text, links = self._verbatim.finish(source, one.text, one.alignment or [], prefix=prefix)
             alignment = None if self._alignment is None else links
             candidates.setdefault(text, replace(one, text=text, alignment=alignment))
         return replace(translation, nbest=list(candidates.values()))

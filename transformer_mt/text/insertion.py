@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
@@ -34,22 +34,28 @@ _CHARACTERS_OF_A_WORD = 3
 class Guarded:
     """A translation that holds every protected string of its source.
 
-    text: the translation. alignment: pairs of source unit and unit of this text. spans: where the protected
-    strings stand in this text, in order and apart.
+    text: the translation. alignment: pairs of source unit and unit of this text. copies: where the protected
+    strings stand in this text, in order and apart, and where in the source.
     """
 
     text: str
     alignment: list[tuple[int, int]]
-    spans: list[Span]
+    copies: list[tuple[Span, Span]]
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where the protected strings stand."""
+        return [span for span, _ in self.copies]
 
 
 @dataclass(frozen=True)
 class _Edit:
-    """translation[start:end] becomes `text`, which stands for these source units."""
+    """translation[start:end] becomes `text`, which stands at this place of the source and for these units."""
 
     start: int
     end: int
     text: str
+    source: Span
     source_units: range
 
     @property
@@ -61,11 +67,12 @@ class _Edit:
 class Draft:
     """A translation with what has to be changed in it; places are those of the unchanged text."""
 
-    def __init__(self, placing: Placing, kept: list[Span]) -> None:
-        """Begin with where the protected strings stand that the translation holds, in order and apart."""
+    def __init__(self, placing: Placing, kept: Mapping[Span, Span]) -> None:
+        """Begin with the protected strings that the translation holds: places of the source -> where."""
         self._placing = placing
-        self._kept = kept
-        self._held = {unit for span in kept for unit in overlapping(placing.target_units, *span)}
+        self._sources = {place: source for source, place in kept.items()}
+        self._kept = sorted(kept.values())
+        self._held = {unit for span in self._kept for unit in overlapping(placing.target_units, *span)}
         self._edits: list[_Edit] = []
 
     def put(self, span: Span) -> None:
@@ -80,7 +87,7 @@ class Draft:
             self._held.update(run)
             start, end = placing.target_units[run[0]][0], placing.target_units[run[-1]][1]
             start, end = without_marks(placing.translation, start, end, like=text)
-        self._edits.append(_Edit(start, end, text, units))
+        self._edits.append(_Edit(start, end, text, span, units))
 
     def _is_most_of(self, units: range, span: Span) -> bool:
         """Whether little more than the span stands in its units: for "5" in "5-jährig", too much would go."""
@@ -144,7 +151,7 @@ class Draft:
         text = ""
         copied = 0
         moves: list[tuple[int, int]] = []  # from this place of the old text on, all moves by so much
-        put: list[tuple[Span, range]] = []
+        put: list[tuple[Span, _Edit]] = []
         for edit in self._in_order():
             moves.append((copied, len(text) - copied))
             text += translation[copied : edit.start]
@@ -152,7 +159,7 @@ class Draft:
             copied = edit.end
             if (follows_edit or edit.inserts) and _needs_space(text[-1:], edit.text[0]):
                 text += " "
-            put.append(((len(text), len(text) + len(edit.text)), edit.source_units))
+            put.append(((len(text), len(text) + len(edit.text)), edit))
             text += edit.text
             following = translation[copied : copied + 1]
             mark_follows = edit.start > 0 and ends_with_mark(following)
@@ -172,7 +179,7 @@ class Draft:
             apart.append(replace(edit, start=place, end=max(place, edit.end)))
         return sorted(apart, key=lambda edit: (edit.start, edit.end))
 
-    def _guarded(self, text: str, moves: list[tuple[int, int]], put: list[tuple[Span, range]]) -> Guarded:
+    def _guarded(self, text: str, moves: list[tuple[int, int]], put: list[tuple[Span, _Edit]]) -> Guarded:
         """The new text with the alignment and the kept spans moved to where they are now."""
         placing = self._placing
 
@@ -182,7 +189,7 @@ class Draft:
             return start + first, end + last
 
         gone = sorted((edit.start, edit.end) for edit in self._edits if not edit.inserts)
-        links = [(source_unit, span) for span, source_units in put for source_unit in source_units]
+        links = [(source_unit, span) for span, edit in put for source_unit in edit.source_units]
         for source_unit, targets in enumerate(placing.links):
             for target in targets:
                 span = without_marks(placing.translation, *placing.target_units[target])
@@ -190,8 +197,9 @@ class Draft:
                     links.append((source_unit, moved(*span)))
         units = unit_spans(text)
         pairs = {(source_unit, unit) for source_unit, span in links for unit in overlapping(units, *span)}
-        spans = [moved(*span) for span in self._kept] + [span for span, _ in put]
-        return Guarded(text, sorted(pairs), sorted(spans))
+        copies = [(moved(*span), self._sources[span]) for span in self._kept]
+        copies += [(span, edit.source) for span, edit in put]
+        return Guarded(text, sorted(pairs), sorted(copies))
 
 
 def _needs_space(left: str, right: str) -> bool:

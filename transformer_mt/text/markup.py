@@ -1,7 +1,8 @@
 """Tags of HTML and XML in a line: taken out before it is translated, put back around what belongs to them.
 
 A tag is what looks like one: `<b>`, `</b>`, `<br/>`, `<a href="x > y">`, `<!-- … -->`, `<?…>`, and numbered
-pairs such as `<0>` with `</0>`, which catalogues of messages use. Any other `<` is text, and so are entities.
+pairs such as `<0>` with `</0>`, which catalogues of messages use. Any other `<` is text, and so are entities,
+but for tabs and ends of line: `&#10;` stands where it stands as `<br/>` does.
 Lines only: a pair that opens in one line and closes in another is two tags without a partner.
 """
 
@@ -19,7 +20,8 @@ _TAG = re.compile(
              (?: (?:\s++|(?<=["'])) [^\s"'<>/=]++ (?: \s*+=\s*+ (?:"[^"]*+"|'[^']*+'|[^\s"'=<>`]++) )?+ )*+
              \s*+ (?P<empty>/)? >
          | !--(?:(?!--).)*+-->
-         | [!?][A-Za-z][^<>]*+> )""",
+         | [!?][A-Za-z][^<>]*+> )
+         | (?P<gap>&(?:\#0*(?:9|10|13)|\#[xX]0*[9aAdD]|Tab|NewLine);)""",
     re.VERBOSE | re.DOTALL,
 )
 _SPACE = re.compile(r"\s*+")
@@ -120,7 +122,9 @@ def _space_instead(left: str, right: str, tags: Sequence[re.Match[str]], *, spac
         return ""
     if spaced:
         return "" if right in TIGHT else " "
-    parting = any(tag["empty"] or _PARTING.fullmatch((tag["name"] or "").lower()) for tag in tags)
+    parting = any(
+        tag["empty"] or tag["gap"] or _PARTING.fullmatch((tag["name"] or "").lower()) for tag in tags
+    )
     return " " if parting and not (needs_no_space(left) or needs_no_space(right)) else ""
 
 

@@ -50,8 +50,13 @@ def compile_patterns(patterns: Iterable[str], where: str = "--protect") -> list[
 
 def protected_spans(line: str, patterns: Iterable[re.Pattern[str]]) -> list[Span]:
     """What the patterns match in a line, in order; matches that share a character are one."""
+    return united(match.span() for pattern in patterns for match in pattern.finditer(line))
+
+
+def united(found: Iterable[Span]) -> list[Span]:
+    """Spans in order, without empty ones; those that share a character are one."""
     spans: list[Span] = []
-    for span in sorted(match.span() for pattern in patterns for match in pattern.finditer(line)):
+    for span in sorted(found):
         if span[0] == span[1]:
             continue
         if spans and span[0] < spans[-1][1]:
@@ -102,7 +107,7 @@ def guard(
     """
     placing = Placing(source, translation, alignment)
     kept = _kept(source, spans, translation, patterns, placing)
-    draft = Draft(placing, sorted(kept.values()))
+    draft = Draft(placing, kept)
     for span in _joined([span for span in spans if span not in kept], source):
         draft.put(span)
     return draft.finish()

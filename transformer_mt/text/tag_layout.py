@@ -25,7 +25,11 @@ from transformer_mt.text.words import needs_no_space
 
 
 def put_back(
-    translation: str, stripped: Stripped, alignment: Alignment, unbroken: Sequence[Span] = ()
+    translation: str,
+    stripped: Stripped,
+    alignment: Alignment,
+    unbroken: Sequence[Span] = (),
+    written: Sequence[str] | None = None,
 ) -> str:
     """Put the tags of the source into the translation, each once and as it was.
 
@@ -39,14 +43,16 @@ def put_back(
         stripped: what `take_out` gave for the source.
         alignment: between `stripped.text` and the translation.
         unbroken: places of the translation, in order and apart, inside of which no tag may come.
+        written: what comes out for each character of the translation, if not the character itself.
 
     Raises:
         ValueError: the alignment names a unit that is not there.
     """
+    written = translation if written is None else written
     if not stripped.tags:
-        return translation
+        return "".join(written)
     layout = _Layout(stripped.tags, Placing(stripped.text, translation, alignment), unbroken)
-    return _rendered(translation, layout.tags_at())
+    return _rendered(translation, written, layout.tags_at())
 
 
 @dataclass
@@ -222,14 +228,14 @@ def _alone(singles: Sequence[_Single]) -> Iterator[_Placed]:
             yield _Placed(tag, before, tag is single.tags[-1] and tag.space_after)
 
 
-def _rendered(translation: str, tags: dict[int, list[_Placed]]) -> str:
-    """The translation with the tags in it, and with the spaces that stood beside the single ones."""
+def _rendered(translation: str, written: Sequence[str], tags: dict[int, list[_Placed]]) -> str:
+    """The translation, as it is written, with the tags in it and the spaces beside the single ones."""
     text = ""
     copied = 0
     space = tight = False  # after the last tag: one is due, or none is wanted
     for place in sorted({*tags, len(translation)}):
         here = tags.get(place, [])
-        words = translation[copied:place]
+        words = "".join(written[copied:place])
         copied = place
         if tight:
             words = words.lstrip()

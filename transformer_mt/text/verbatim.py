@@ -1,14 +1,16 @@
 """What must survive a translation as it is: tags and protected strings of a line, both or either.
 
 Tags come out first and go back last, so that protected strings are looked for in the text between them, and
-no tag comes to stand inside of one. Knows neither tokens nor models.
+no tag comes to stand inside of one. Between tags entities are read, and written again in what goes back.
+Knows neither tokens nor models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from transformer_mt.text.entities import Readable, read_entities, write_entities
 from transformer_mt.text.lines import is_blank, one_line
 from transformer_mt.text.markup import Stripped, take_out
 from transformer_mt.text.placing import Alignment, Span
@@ -18,6 +20,7 @@ from transformer_mt.text.protection import (
     is_all_protected,
     lacks_protected,
     protected_spans,
+    united,
 )
 from transformer_mt.text.tag_layout import put_back
 
@@ -26,14 +29,20 @@ from transformer_mt.text.tag_layout import put_back
 class Source:
     """A line that is ready for a model.
 
-    text: what the model shall translate, without tags. untouched: the whole line, if it is its own
-    translation and no model shall see it: there is nothing in it but tags, protected strings and marks.
+    text: what the model shall translate, without tags and entities. untouched: the whole line, if it is its
+    own translation and no model shall see it: there is nothing in it but tags, protected strings and marks.
     """
 
     text: str
     untouched: str | None
     stripped: Stripped
+    readable: Readable
     spans: list[Span]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a translation is right as the model writes it."""
+        return not (self.spans or self.stripped.tags or self.readable.has_entities)
 
 
 class Verbatim:
@@ -44,8 +53,8 @@ class Verbatim:
 
         Args:
             protect: regular expressions; each match in a line stands in its translation, as often as in the
-                line or more.
-            tags: whether tags of HTML and XML are taken out and put back; else they are text.
+                line or more. With tags, what they match with entities, or with what these stand for.
+            tags: whether tags and entities of HTML and XML are no text.
 
         Raises:
             ConfigError: a regular expression that cannot be used.
@@ -56,10 +65,23 @@ class Verbatim:
     def source(self, line: str) -> Source:
         """Make a line ready. Numbers of units in alignments are those of `Source.text`."""
         line = one_line(line)
-        stripped = take_out(line) if self._tags else Stripped(line, [])
-        spans = protected_spans(stripped.text, self._patterns)
-        alone = is_all_protected(stripped.text, spans) or (is_blank(stripped.text) and bool(stripped.tags))
-        return Source(stripped.text, line if alone else None, stripped, spans)
+        stripped, readable = (
+            _read(take_out(line)) if self._tags else (Stripped(line, []), Readable(line, line))
+        )
+        text = stripped.text
+        spans = protected_spans(text, self._patterns)
+        if readable.has_entities:
+            spans = united([*spans, *self._protected_as_written(readable)])
+        alone = is_all_protected(text, spans) or (is_blank(text) and not is_blank(line))
+        return Source(text, line if alone else None, stripped, readable, spans)
+
+    def _protected_as_written(self, readable: Readable) -> Iterator[Span]:
+        """What the patterns match where entities are not read, if no entity is cut: 39 is none of `&#39;`."""
+        line = "".join(readable.written)
+        for start, end in protected_spans(line, self._patterns):
+            first, last = readable.places((start, end))
+            if "".join(readable.written[first:last]) == line[start:end]:
+                yield first, last
 
     def needs_alignment(self, source: Source, translation: str) -> bool:
         """Whether `finish` has to know which words belong together."""
@@ -68,7 +90,7 @@ class Verbatim:
         )
 
     def finish(
-        self, source: Source, translation: str, alignment: Alignment
+        self, source: Source, translation: str, alignment: Alignment, *, prefix: str = ""
     ) -> tuple[str, list[tuple[int, int]]]:
         """Put into a translation what must stand in it.
 
@@ -76,6 +98,7 @@ class Verbatim:
             source: the line.
             translation: of `source.text`.
             alignment: between both; may be empty where `needs_alignment` says no.
+            prefix: what the translation was made to begin with; it stays as it is.
 
         Returns:
             The text, and the alignment with the protected strings that came in: its target units are those of
@@ -85,5 +108,19 @@ class Verbatim:
             ValueError: the alignment names a unit that is not there.
         """
         guarded = guard(source.text, source.spans, translation, alignment, self._patterns)
-        text = put_back(guarded.text, source.stripped, guarded.alignment, guarded.spans)
+        written = None
+        if source.stripped.tags or source.readable.has_entities:
+            typed = len(prefix) if guarded.text.startswith(prefix) else 0
+            written = write_entities(guarded.text, source.readable, guarded.copies, typed=typed)
+        text = put_back(guarded.text, source.stripped, guarded.alignment, guarded.spans, written)
         return text, guarded.alignment
+
+
+def _read(stripped: Stripped) -> tuple[Stripped, Readable]:
+    """A line without tags, with its entities read; the tags keep their places."""
+    readable = read_entities(stripped.text)
+    if not readable.has_entities:
+        return stripped, readable
+    places = readable.places(tag.place for tag in stripped.tags)
+    tags = [replace(tag, place=place) for tag, place in zip(stripped.tags, places, strict=True)]
+    return Stripped(readable.text, tags), readable

@@ -428,6 +428,17 @@ def test_prefixes_begin_translations(loaded: LoadedRun) -> None:
     )
 
 
+def test_entities_are_characters_to_the_model(loaded: LoadedRun) -> None:
+    """With tags the line is that of the characters, found in the same way, and written as markup."""
+    read = _translator(loaded).translate(["abd & eik"], prefixes=["a & b"])[0]
+    decoding = DecodingConfig.model_validate(_translator(loaded).decoding.model_dump())
+    translator = Translator([loaded.model], loaded.tokenizers, decoding, tags=True)
+    found = translator.translate(["abd &amp; eik"], prefixes=["a & b"])[0]
+    assert (found.nbest[0].ids, found.nbest[0].score) == (read.nbest[0].ids, read.nbest[0].score)
+    rest = read.text.removeprefix("a & b").replace("&", "&amp;").replace("<", "&lt;")
+    assert found.text == f"a & b{rest}"
+
+
 def test_what_must_stay_is_put_back(loaded: LoadedRun) -> None:
     """Placeholders and tags of a random model's lines, also of one in parts and of n-best lists; a line of
     nothing else is not translated."""

@@ -43,6 +43,9 @@ def test_without_tags_they_are_text() -> None:
         ("<b>{a}</b>, {b}", True),
         ("<b>{a}</b> x", False),
         ("<b>.</b>", False),
+        ("&nbsp;&#10;", True),
+        ("{a} &amp; {b}", True),
+        ("&#20013;", False),
         ("", False),
         (" \u3000", False),
     ],
@@ -50,6 +53,63 @@ def test_without_tags_they_are_text() -> None:
 def test_lines_that_no_model_needs_to_see(line: str, *, untouched: bool) -> None:
     """They come back as they are; what is blank without any tag stays the translator's."""
     assert Verbatim([r"\{\w\}"], tags=True).source(line).untouched == (line if untouched else None)
+
+
+def test_a_model_sees_the_characters_of_entities() -> None:
+    """And the tags stand where they stood among them; in the translation they are entities again."""
+    verbatim = Verbatim([], tags=True)
+    source = verbatim.source("&lt;R&amp;D&gt; <b>und &#39;Co&#39;</b> &amp; x")
+    assert source.text == "<R&D> und 'Co' & x" and not source.is_plain
+    assert [tag.place for tag in source.stripped.tags] == [5, 14]
+    links = [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
+    text, alignment = verbatim.finish(source, "<R&D> and 'Co' & x", links)
+    assert text == "&lt;R&amp;D&gt; <b>and &#39;Co&#39;</b> &amp; x"
+    assert alignment == links
+    assert Verbatim([]).source("R&amp;D").text == "R&amp;D"
+    plain = verbatim.source("R&D")
+    assert plain.is_plain and verbatim.finish(plain, "R&D & Co", [])[0] == "R&D & Co"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "translation", "finished"),
+    [
+        (r"&\w+;", "a &copy; b", "a b", "a &copy; b"),
+        (r"https://\S+", "a https://x/?a=1&amp;b b", "a b", "a https://x/?a=1&amp;b b"),
+        ("AT&T", "a AT&amp;T b", "a b", "a AT&amp;T b"),
+        ("AT&T", "a AT&amp;T b AT&T", "a AT&T b", "a AT&amp;T b AT&T"),
+        (r"\d+", "a &#39; b", "a b", "a b"),
+        (r"\d+", "a 39 &#39; b", "a b '", "a 39 b &#39;"),
+    ],
+)
+def test_protected_strings_are_written_as_they_stood(
+    pattern: str, line: str, translation: str, finished: str
+) -> None:
+    """They are found with their entities, and as they are read; but a piece of an entity is no string."""
+    verbatim = Verbatim([pattern], tags=True)
+    source = verbatim.source(line)
+    words = len(translation.split())
+    links = [(0, 0), (source.text.split().index("b"), translation.split().index("b"))][:words]
+    assert verbatim.finish(source, translation, links)[0] == finished
+
+
+def test_a_line_end_that_is_an_entity_is_a_tag() -> None:
+    """It parts words, and stands again where it stood."""
+    verbatim = Verbatim([], tags=True)
+    source = verbatim.source("eins&#10;zwei &#xD; drei&Tab;")
+    assert source.text == "eins zwei drei"
+    links = [(0, 0), (1, 1), (2, 2)]
+    assert verbatim.finish(source, "one two three", links)[0] == "one&#10;two &#xD; three&Tab;"
+
+
+def test_a_prefix_is_no_markup() -> None:
+    """What the user has typed begins the translation as it is."""
+    verbatim = Verbatim([], tags=True)
+    source = verbatim.source("<b>a</b> &amp; b")
+    links = [(0, 2), (1, 3), (2, 4)]
+    assert verbatim.finish(source, "R&D &amp; a & b", links, prefix="R&D &amp;")[0] == (
+        "R&D &amp; <b>a</b> &amp; b"
+    )
+    assert verbatim.finish(source, "R&D", [(0, 0)])[0] == "<b>R&amp;D</b>"
 
 
 def test_a_line_stays_one_line() -> None:
