@@ -20,6 +20,7 @@ from transformer_mt.decoding.translator import Translator
 from transformer_mt.model.lstm import AttentionalLstm
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.lines import is_blank
+from transformer_mt.text.oddities import loops
 from transformer_mt.text.tokenizer import BOS_ID, EOS_ID, NUM_BYTES, NUM_SPECIAL
 
 FIRST_PIECE = NUM_SPECIAL + NUM_BYTES
@@ -140,6 +141,35 @@ def test_odd_input_ends_by_its_limit(run: Path, beam: int) -> None:
     for item in translator.translate(lines):
         assert len(item.ids) <= int(1.5 * item.num_src_tokens) + 3
         assert item.at_limit == (len(item.ids) == int(1.5 * item.num_src_tokens) + 3)
+
+
+def test_one_word_for_ever_is_searched_for_again_and_told(
+    run: Path, translate: Translate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B059: to the model one word is always likeliest. What comes out goes round in circles no more; where no
+    second search is wanted, it is marked."""
+    tokenizer = load_run(run).tokenizers.tgt
+    word = next(
+        token for token in range(FIRST_PIECE, tokenizer.vocab_size) if len(tokenizer.decode([token])) > 1
+    )
+    for model in (Transformer, AttentionalLstm):
+
+        def changed(
+            self: object, hidden: Tensor, vocabulary: Tensor | None = None, project: object = model.project
+        ) -> Tensor:
+            logits = project(self, hidden, vocabulary).clone()  # type: ignore[operator]
+            ids = torch.arange(logits.size(-1)) if vocabulary is None else vocabulary
+            return logits + 1e3 * (ids == word) - 1e3 * (ids == EOS_ID) - 1e5 * (ids < FIRST_PIECE)
+
+        monkeypatch.setattr(model, "project", changed)
+    lines = ["ok", "!!!!!", "http://a.b/c", "ААА"]
+    flags = ("--beam-size", 2, "--max-len-a", 0, "--max-len-b", 12, "--format", "tsv")
+    for row in translate(lines, *flags, "--no-retry"):
+        assert loops(row.split("\t")[5])
+        assert "loop" in row.split("\t")[3].split(",")
+    found = [row.split("\t") for row in translate(lines, *flags)]
+    assert [row[4] for row in found] == lines
+    assert not any(loops(row[5]) for row in found)
 
 
 def test_what_does_not_fit_into_the_memory_costs_itself_alone(

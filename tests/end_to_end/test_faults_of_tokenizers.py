@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from transformer_mt.checkpoint import load_run, save_checkpoint
 from transformer_mt.cli.main import main
 from transformer_mt.config import DecodingConfig, Recipe
 from transformer_mt.data.prepare import PreparedData, prepare
+from transformer_mt.decoding.beam_search import Hypothesis
+from transformer_mt.decoding.searcher import Searcher
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import CheckpointError
 from transformer_mt.text import vocabulary
@@ -34,6 +37,7 @@ from transformer_mt.text.tokenizer import (
     Tokenizers,
     train_tokenizer,
 )
+from transformer_mt.training.stream import MicroBatches
 
 CONTROL_WORDS = [
     *("<s>", "</s>", "<pad>", "<unk>", "<2de>", "<2fr> hello", "<doc>", "<0x0A>", "<0x00>", "▁", "[CLS]"),
@@ -100,6 +104,45 @@ def made(tmp_path: Path, kind: str) -> Make:
         return prepare(Recipe.model_validate(recipe), lambda _: None)
 
     return make
+
+
+def test_what_stands_behind_an_emoji_is_translated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """B036: a model that copies gives every word, whatever stands between them."""
+    run = random_run(tmp_path / "run")
+    monkeypatch.setattr(
+        Searcher,
+        "search",
+        lambda self, asked, **_: [[Hypothesis(one.src_ids[:-1], -1.0, False)] for one in asked],
+    )
+    lines = ["good morning 😀 see you later", "good morning see you later", "😀", "a 👩‍👩‍👧 b 🇩🇪 c"]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["translate", str(run), str(tmp_path / "in"), "--device", "cpu"]) == 0
+    assert capfd.readouterr().out.split("\n")[:-1] == lines
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_workers_draw_apart_and_again_the_same(made: Make, workers: int) -> None:
+    """B147: ten sentences that differ in their last word, two epochs: where the words before it are cut is
+    drawn for each of them, in each epoch, and the same when all is done again."""
+    same = " ".join(LINES[:12])
+    lines = [f"{same} {letter}" for letter in "abdeiklmno"]
+    data = made(lines, lines, sampling=0.1, vocab_size=300)
+    room = 2 * int(data.train.src_lengths.min()) - 1  # for one example, and for finer cuts of it
+
+    def cuts() -> list[tuple[int, ...]]:
+        batches = MicroBatches(
+            data.train, max_tokens=room, seed=3, sampling=0.1, epoch=1, position=0, workers=workers
+        )
+        with closing(batches):
+            drawn = [batch.src_ids[0].tolist() for batch in batches.take(20)]
+        spans = map(data.tokenizers.src.spans, drawn)
+        return [tuple(start for start, _ in one if start < len(same)) for one in spans]
+
+    first = cuts()
+    assert len(set(first)) == len(first) == 20
+    assert cuts() == first
 
 
 @pytest.mark.parametrize("text", CONTROL_WORDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import operator
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from random_run import made_up_lines
 from torch import Tensor
 
 from tests.end_to_end.conftest import WORDS
@@ -32,6 +34,33 @@ def _of_length(tokenizer: Tokenizer, number: int, how_many: int) -> list[str]:
     texts = (" ".join(words) for size in (2, 3, 4, 5) for words in itertools.product(WORDS, repeat=size))
     fit = (text for text in texts if len(tokenizer.encode(text)) == number)
     return list(itertools.islice(fit, how_many))
+
+
+def test_what_is_shouted_in_training_is_understood(tmp_path: Path) -> None:
+    """B062: `data.noise.upper`, the option for letter case: twelve sentences learned by heart are translated
+    alike as they were written and in capitals, none of which stands in the training text."""
+    words = [line.split()[:4] for line in made_up_lines(16, seed=4)]
+    for name, chosen in (("train", words[:12]), ("valid", words[12:])):
+        for side, step in (("xx", 1), ("yy", -1)):
+            text = "".join(" ".join(line[::step]) + "\n" for line in chosen)
+            (tmp_path / f"{name}.{side}").write_text(text, encoding="utf-8")
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "run_dir: run\n"
+        "data: {train: train, valid: valid, src_lang: xx, tgt_lang: yy, noise: {upper: 0.5}}\n"
+        "tokenizer: {type: bpe, vocab_size: 340}\n"
+        "model: {d_model: 32, num_heads: 2, d_ff: 64, num_encoder_layers: 1, num_decoder_layers: 1}\n"
+        "training: {max_steps: 120, max_tokens: 1024, learning_rate: 1e-2, warmup_steps: 20, dropout: 0,"
+        " label_smoothing: 0, save_every: 120, validate_every: 120, metric: nll}\n",
+        encoding="utf-8",
+    )
+    assert main(["train", str(recipe), f"run_dir={tmp_path / 'run'}", "--device", "cpu"]) == 0
+    translator = Translator.load(tmp_path / "run", device="cpu", beam_size=1)
+    written = [" ".join(line) for line in words[:12]]
+    expected = [" ".join(line[::-1]) for line in words[:12]]
+    for lines in (written, [line.upper() for line in written]):
+        found = [one.text for one in translator.translate(lines)]
+        assert sum(map(operator.eq, found, expected)) >= 9
 
 
 def test_one_length_is_meant_everywhere(copy_task: MakeTask, capsys: pytest.CaptureFixture[str]) -> None:

@@ -211,11 +211,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "B059",
-        "no n-gram is forbidden",
-        "decoding/repeats.py",
-        "if length < size:",
-        "if length >= 0:",
-        ("unit/decoding/test_repeats.py::test_a_loop_ends_where_its_ngram_would_come_again",),
+        "a second search repeats what the first did",
+        "decoding/searcher.py",
+        "self._safe_stepper if task.loop_safe else self._stepper",
+        "self._stepper",
+        ("end_to_end/test_faults_of_search.py::test_one_word_for_ever_is_searched_for_again_and_told",),
     ),
     Mutation(
         "B061",
@@ -235,6 +235,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return 2 * spelled > sum(",
         "return 2 * spelled < 0 * sum(",
         ("end_to_end/test_faults_of_search.py::test_letter_case_and_other_scripts_cost_no_line",),
+    ),
+    Mutation(
+        "B062",
+        "nothing is shouted in training",
+        "text/noise.py",
+        "noised = noised.upper()",
+        "noised = str(noised)",
+        ("end_to_end/test_faults_of_training.py::test_what_is_shouted_in_training_is_understood",),
     ),
     Mutation(
         "B063",

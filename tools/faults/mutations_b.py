@@ -350,12 +350,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "data/dataset.py",
         "np.random.SeedSequence((seed, epoch, index))",
         "np.random.SeedSequence((seed, index))",
-        (
-            "unit/data/test_dataset.py::test_sampling_is_a_pure_function",
-            "unit/training/test_stream.py::test_batches_built_ahead_are_the_same",
-            "unit/data/test_dataset.py::test_noise_acts_on_the_source_alone",
-            "unit/text/test_noise.py::test_draws_do_not_depend_on_who_else_is_drawn",
-        ),
+        ("end_to_end/test_faults_of_tokenizers.py::test_workers_draw_apart_and_again_the_same",),
     ),
     Mutation(
         "B148",

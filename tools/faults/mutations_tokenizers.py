@@ -77,11 +77,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "B036",
-        "text ends at an emoji",
-        "text/tokenizer.py",
-        'return text.encode("utf-8", "replace")',
-        'return text.split("\\U0001f600")[0].encode("utf-8", "replace")',
-        (f"{_COMMANDS}::test_nothing_is_rewritten_or_unknown",),
+        "a source is searched for up to its first emoji",
+        "decoding/parts.py",
+        "else [Part(line, 0, line, Sentence([*ids, EOS_ID], number, prefix))]",
+        "else [Part(line, 0, line, Sentence([*ids[: [*ids, 244].index(244)], EOS_ID], number, prefix))]",
+        (f"{_COMMANDS}::test_what_stands_behind_an_emoji_is_translated",),
     ),
     Mutation(
         "B038",
@@ -180,11 +180,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "B147",
-        "every epoch draws the same noise",
+        "workers draw from copies of one generator",
         "data/dataset.py",
-        "draws = noise_draws(seed, epoch, index, 1)",
-        "draws = noise_draws(seed, 1, index, 1)",
-        ("unit/data/test_dataset.py::test_noise_acts_on_the_source_alone",),
+        "np.random.SeedSequence((seed, epoch, index)).generate_state(2)",
+        "np.random.randint(1 << 31, size=2)",
+        (f"{_COMMANDS}::test_workers_draw_apart_and_again_the_same",),
     ),
     Mutation(
         "B157",
