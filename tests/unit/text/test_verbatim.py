@@ -66,6 +66,7 @@ def test_a_model_sees_the_characters_of_entities() -> None:
     assert text == "&lt;R&amp;D&gt; <b>and &#39;Co&#39;</b> &amp; x"
     assert alignment == links
     assert Verbatim([]).source("R&amp;D").text == "R&amp;D"
+    assert not verbatim.source("R&amp;D").is_plain
     plain = verbatim.source("R&D")
     assert plain.is_plain and verbatim.finish(plain, "R&D & Co", [])[0] == "R&D & Co"
 
@@ -79,6 +80,7 @@ def test_a_model_sees_the_characters_of_entities() -> None:
         ("AT&T", "a AT&amp;T b AT&T", "a AT&T b", "a AT&amp;T b AT&T"),
         (r"\d+", "a &#39; b", "a b", "a b"),
         (r"\d+", "a 39 &#39; b", "a b '", "a 39 b &#39;"),
+        (";x", "a &lt;x b", "a b", "a b"),
     ],
 )
 def test_protected_strings_are_written_as_they_stood(
