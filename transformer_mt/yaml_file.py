@@ -1,7 +1,7 @@
 """YAML files that people write, with overrides laid over them -> a checked pydantic model.
 
-YAML 1.2: the language `no` stays text, `3e-4` is a number, doubled keys are errors. All problems are found at
-once, and each is reported with its place. Knows no schema: recipes and studies bring theirs.
+All problems are found at once, and each is reported with its place. Knows no schema: recipes and studies
+bring theirs.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import YAMLError
 
 from transformer_mt.errors import ConfigError
+from transformer_mt.yaml_text import DEEPEST, load_yaml, plain, read_tree
 
 # Stands in the name of a section for each name that the file may choose.
 _ANY_NAME = "NAME"
+# Characters of a value in a message.
+_LONGEST_SHOWN = 200
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -36,11 +38,11 @@ class YamlFile:
             ConfigError: there is no such file, or it is not a YAML mapping.
         """
         self.path = Path(path)
-        self._tree = _read_tree(self.path, kind)
+        self._tree = read_tree(self.path, kind)
 
     def values(self) -> dict[str, Any]:
         """All values as plain Python types, new at each call."""
-        values: dict[str, Any] = _plain(self._tree)
+        values: dict[str, Any] = plain(self._tree)
         return values
 
     def check_names(self, section: str) -> None:
@@ -94,12 +96,15 @@ def parse_override(text: str) -> Override:
         ConfigError: it is not `key=value`, or the value is not YAML.
     """
     key, equals, value = text.partition("=")
+    where = f"command line: {_shortened(text)}"
     if not equals or not key:
-        raise ConfigError(f"command line: {text}: an override must be written key=value")
+        raise ConfigError(f"{where}: an override must be written key=value")
+    if key.count(".") >= DEEPEST:
+        raise ConfigError(f"{where}: the key is nested more than {DEEPEST} deep; no recipe has such a key")
     try:
-        return Override(key, _plain(YAML(typ="rt", pure=True).load(value)))
-    except (YAMLError, ValueError, RecursionError):
-        raise ConfigError(f"command line: {text}: the value is not YAML; quote it") from None
+        return Override(key, plain(load_yaml(value, where)))
+    except (YAMLError, ValueError):
+        raise ConfigError(f"{where}: the value is not YAML; quote it") from None
 
 
 def check(file: YamlFile, model: type[Model], overrides: Sequence[str | Override] = ()) -> Model:
@@ -132,17 +137,22 @@ def check(file: YamlFile, model: type[Model], overrides: Sequence[str | Override
 
 def say_what_is_wrong(error: Any) -> str:
     """One of pydantic's errors as the end of a sentence that began with the key."""
+    found = _shortened(repr(error["input"]))
     if error["type"] == "missing":
         return "this key is needed"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     if error["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        return f"must be a section of keys, but is {error['input']!r} instead"
+        return f"must be a section of keys, but is {found} instead"
     if error["type"] == "tuple_type":
-        return f"must be a name or a list of names, but is {error['input']!r} instead"
+        return f"must be a name or a list of names, but is {found} instead"
     text: str = error["msg"]
     text = text[0].lower() + text[1:]
-    return f"{text.replace('input should be', 'must be')}, but is {error['input']!r} instead"
+    return f"{text.replace('input should be', 'must be')}, but is {found} instead"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _set(values: dict[str, Any], keys: list[str], value: Any) -> str | None:
@@ -200,50 +210,6 @@ def _describe(problem: _Problem, file: YamlFile, overrides: Sequence[Override]) 
         ):
             return f"{override.where}{found}: {problem.message}"
     return f"{file.place(problem.keys)}: {found}: {problem.message}"
-
-
-def _read_tree(path: Path, kind: str) -> CommentedMap:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such {kind}; name a YAML file") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: is a folder; name the YAML file in it") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        tree = YAML(typ="rt", pure=True).load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        problem = " ".join(str(error.problem or error.context or "is not YAML").split())
-        if "\t" in problem or "'\\t'" in problem:
-            problem += "; indent with spaces, not tabs"
-        raise ConfigError(f"{where}: {problem}") from None
-    except (
-        YAMLError,
-        ValueError,
-        RecursionError,
-    ) as error:  # a date or a number that is none is a ValueError
-        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
-    if not isinstance(tree, CommentedMap):
-        found = "is empty" if tree is None else f"is a {'list' if isinstance(tree, list) else 'single value'}"
-        raise ConfigError(f"{path}:1:1: a {kind} must be a mapping of keys to values, but it {found}")
-    return tree
-
-
-def _plain(value: Any) -> Any:
-    """ruamel's round-trip types -> plain Python types."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return value
 
 
 def _sections(model: type[BaseModel], prefix: str = "") -> dict[str, list[str]]:

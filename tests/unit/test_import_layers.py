@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = "transformer_mt"
-FREE = {"config", "errors", "json_file", "pictures", "recipe", "runtime", "yaml_file"}
+FREE = {"config", "errors", "json_file", "pictures", "recipe", "runtime", "yaml_file", "yaml_text"}
 BELOW: dict[str, set[str]] = {
     "text": set(),
     "data": {"text"},

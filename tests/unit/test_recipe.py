@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,36 @@ def test_text_that_is_no_yaml_names_the_place(problem: Any, text: str, place: st
     found = problem(text)
     assert found.startswith(place) and word in found
     assert "\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ("x: " + "[" * 10_000 + "]" * 10_000, "is nested more than 100 deep; write it flatter"),
+        ("x:\n  " + "- " * 1000 + "a", "is nested more than 100 deep; write it flatter"),
+        (
+            "x: &a0 [1, 1]\n" + "\n".join(f"y{n}: &a{n + 1} [*a{n}, *a{n}, *a{n}]" for n in range(30)),
+            "stands for more than 100,000 values with its aliases written out; use fewer",
+        ),
+        ("# " + "x" * 300_000, "characters, but 262,144 are more than anyone writes; name another file"),
+    ],
+    ids=["brackets", "dashes", "aliases", "characters"],
+)
+def test_what_nobody_writes_is_refused_at_once(problem: Any, extra: str, told: str) -> None:
+    """Pins seconds for brackets, all memory for aliases, and a message that speaks of recursion."""
+    started = time.perf_counter()
+    found = problem(BASE + extra)
+    assert found.startswith("recipe.yaml: ") and told in found and len(found) < 200
+    assert time.perf_counter() - started < 5
+
+
+def test_an_override_is_limited_and_never_fills_the_screen(problem: Any) -> None:
+    deep = problem(BASE, "x=" + "[" * 10_000)
+    assert "is nested more than 100 deep" in deep and len(deep) < 400
+    dots = problem(BASE, ".".join("a" * 5000) + "=1")
+    assert "the key is nested more than 100 deep" in dots and len(dots) < 400
+    wrong = problem(BASE, f"training={['x'] * 1000}")
+    assert "training: must be a section of keys, but is ['x', " in wrong and len(wrong) < 400
 
 
 def test_all_problems_are_reported_together(problem: Any) -> None:

@@ -686,7 +686,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B192",
         "YAML is 1.1",
-        "yaml_file.py",
+        "yaml_text.py",
         '        tree = YAML(typ="rt", pure=True).load(text)',
         '        reader = YAML(typ="rt", pure=True)\n'
         "        reader.version = (1, 1)\n"
@@ -696,7 +696,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B193",
         "a broken recipe is told without its place",
-        "yaml_file.py",
+        "yaml_text.py",
         "    except MarkedYAMLError as error:\n",
         "    except ZeroDivisionError as error:\n",
         ("unit/test_recipe.py::test_text_that_is_no_yaml_names_the_place",),
