@@ -40,7 +40,7 @@ def task(copy_task: MakeTask) -> MakeTask:
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes longer than these runs."""
-    monkeypatch.setattr("transformer_mt.cli.train._NUM_PICTURES", 0)
+    monkeypatch.setattr("transformer_mt.cli.build_trainer._NUM_PICTURES", 0)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
             return [Score(name, value, "scripted") for name, value in shown.items()]
 
         monkeypatch.setattr("transformer_mt.training.trainer.validation_loss", loss)
-        monkeypatch.setattr("transformer_mt.evaluation.scores.score", score)
+        monkeypatch.setattr("transformer_mt.cli.build_trainer.score", score)
 
     return write
 

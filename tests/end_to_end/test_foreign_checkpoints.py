@@ -28,7 +28,7 @@ def trained(copy_task: MakeTask) -> Path:
     """The recipe of a run with a checkpoint of step 2 and three-way tied embeddings."""
     recipe = copy_task(pairs=200, num_valid=3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transformer_mt.cli.train._NUM_PICTURES", 0)
+        patch.setattr("transformer_mt.cli.build_trainer._NUM_PICTURES", 0)
         assert main(["train", str(recipe), "training.max_steps=2"]) == 0
     return recipe
 
@@ -36,7 +36,7 @@ def trained(copy_task: MakeTask) -> Path:
 @pytest.fixture
 def recipe(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy that may be spoilt."""
-    monkeypatch.setattr("transformer_mt.cli.train._NUM_PICTURES", 0)
+    monkeypatch.setattr("transformer_mt.cli.build_trainer._NUM_PICTURES", 0)
     shutil.copytree(trained.parent, tmp_path / "task")
     copy = tmp_path / "task" / "recipe.yaml"
     text = copy.read_text(encoding="utf-8")

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from transformer_mt import checkpoint as ckpt
+from transformer_mt.cli.build_trainer import open_stream
 from transformer_mt.cli.main import main
-from transformer_mt.cli.train import open_stream
 from transformer_mt.data.prepare import prepare
 from transformer_mt.recipe import load_recipe
 
@@ -49,7 +49,7 @@ def write(folder: Path, name: str, pairs: Pairs) -> None:
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A recipe of 30 training and 2 validation pairs."""
-    monkeypatch.setattr("transformer_mt.cli.train._NUM_PICTURES", 0)
+    monkeypatch.setattr("transformer_mt.cli.build_trainer._NUM_PICTURES", 0)
     write(tmp_path, "train", invented(30))
     write(tmp_path, "valid", invented(2, seed=2))
     path = tmp_path / "recipe.yaml"

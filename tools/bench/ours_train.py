@@ -11,7 +11,7 @@ import torch
 from tools.bench.exported import Exported
 from tools.bench.meter import Meter, peak_gib, synchronizer
 from tools.bench.task import EOS_ID, LENGTHS, MAX_TOKENS, Job, answer
-from transformer_mt.cli.train import build_updater, open_stream
+from transformer_mt.cli.build_trainer import build_updater, open_stream
 from transformer_mt.data.batch import Batch, make_batch
 from transformer_mt.data.prepare import prepare
 from transformer_mt.recipe import load_recipe

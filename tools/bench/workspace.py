@@ -101,7 +101,7 @@ def _recipe(corpus: Corpus, folder: Path, size: str) -> dict[str, object]:
 
 def _export(folder: Path, sizes: Collection[str]) -> None:
     """Prepare the data as `train` does; write the common ids, and the runs of random weights."""
-    from transformer_mt.cli.train import open_stream
+    from transformer_mt.cli.build_trainer import open_stream
     from transformer_mt.data.prepare import prepare
     from transformer_mt.recipe import load_recipe
 

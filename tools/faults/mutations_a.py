@@ -204,9 +204,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B057",
         "validation text that is too long for learned positions is not looked for",
-        "cli/train.py",
+        "cli/build_trainer.py",
         "if max(lengths) > limit:",
-        "if max(lengths) > limit and number < 0:",
+        "if max(lengths) > limit and index < 0:",
         ("end_to_end/test_train.py::test_validation_text_too_long_for_learned_positions_is_refused_at_once",),
     ),
     Mutation(

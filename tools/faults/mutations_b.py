@@ -312,7 +312,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B139",
         "a missing compiler is not looked for",
-        "cli/train.py",
+        "cli/build_trainer.py",
         "fault = compiler_fault(device) if config.compile else None",
         "fault = None",
         ("end_to_end/test_compile.py::test_without_a_compiler_the_run_goes_on",),
@@ -566,7 +566,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B175",
         "validation scores pieces",
-        "cli/train.py",
+        "cli/build_trainer.py",
         "scores = score(translations, [references],",
         'cut = [["'
         ' ".join(prepared.tokenizers.tgt.pieces(prepared.tokenizers.tgt.encode(text)))'

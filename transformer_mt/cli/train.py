@@ -1,32 +1,25 @@
-"""`train`: build everything a training run consists of, and run, continue or rehearse it."""
+"""`train`: run, continue or rehearse a training."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.cli.stream_output import show
 from transformer_mt.config import Recipe
-from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError, DivergenceError
+from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError
 from transformer_mt.recipe import dump_recipe, load_recipe
 
 if TYPE_CHECKING:
     import torch
 
     from transformer_mt.data.prepare import PreparedData
-    from transformer_mt.model.build import Model
-    from transformer_mt.text.trained_on import TrainedOn
-    from transformer_mt.training.logbook import Logbook
-    from transformer_mt.training.step import Updater
-    from transformer_mt.training.stream import MicroBatches
-    from transformer_mt.training.trainer import Trainer, ValidationSet
+    from transformer_mt.training.trainer import Trainer
 
 HELP = "train a model by a recipe; the same command again continues where it stopped"
-_NUM_PICTURES = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,6 +99,7 @@ def _warn_of_scores(recipe: Recipe, prepared: PreparedData) -> None:
 
 def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace) -> int:
     from transformer_mt.checkpoint import newest_valid
+    from transformer_mt.cli.build_trainer import build_trainer
     from transformer_mt.json_file import read_json
     from transformer_mt.training.logbook import Logbook
     from transformer_mt.training.run_directory import belongs_to_run, check_continues, clear, describe
@@ -120,7 +114,7 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
             f"{run_dir}: holds checkpoints but no config.yaml; put back that of the newest checkpoint, or "
             "name another run_dir"
         )
-    trainer = _build_trainer(recipe, prepared, device)
+    trainer = build_trainer(recipe, prepared, device)
     if checkpoint:
         trainer.restore(checkpoint)
     elif args.init_from:
@@ -178,175 +172,6 @@ def _close(trainer: Trainer, info: dict[str, Any]) -> None:
     write_model_card(trainer.run_dir)
 
 
-def build_updater(recipe: Recipe, prepared: PreparedData, device: torch.device) -> tuple[Model, Updater]:
-    """A model with initial weights, and all that one update of it needs; the precision must be resolved."""
-    from transformer_mt.model.build import build_model
-    from transformer_mt.model.transformer import Transformer
-    from transformer_mt.runtime.device import compiler_fault
-    from transformer_mt.runtime.seeds import seed_weights
-    from transformer_mt.training.ema import Ema
-    from transformer_mt.training.optimizer import build_optimizer
-    from transformer_mt.training.precision import loss_scaler
-    from transformer_mt.training.step import LossModule, Updater
-
-    config = recipe.training
-    seed_weights(config.seed)
-    model = build_model(
-        recipe.model,
-        prepared.tokenizers.src.vocab_size,
-        prepared.tokenizers.tgt.vocab_size,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        activation_dropout=config.activation_dropout,
-        gradient_checkpointing=config.gradient_checkpointing,
-    ).to(device)
-    fault = compiler_fault(device) if config.compile else None
-    if fault:
-        print(f"transformer-mt: warning: training.compile: goes on without it: {fault}", file=sys.stderr)
-    elif config.compile:
-        assert isinstance(model, Transformer)  # the recipe's checks see to it
-        model.compile_layers()
-    _check_valid_lengths(recipe, prepared, model.max_length)
-    updater = Updater(
-        LossModule(model, config.label_smoothing),
-        build_optimizer(model, config),
-        loss_scaler(config.precision, device),
-        Ema(model, config.ema) if config.ema else None,
-        config,
-        config.precision,
-        device,
-    )
-    return model, updater
-
-
-def _check_valid_lengths(recipe: Recipe, prepared: PreparedData, limit: int | None) -> None:
-    """A validation sentence that learned positions cannot hold shows now, not at the first validation."""
-    from transformer_mt.data.origin import valid_origin
-
-    if limit is None:
-        return
-    valid = prepared.valid
-    for index, lengths in enumerate(zip(valid.src_lengths, valid.tgt_lengths, strict=True)):
-        if max(lengths) > limit:
-            raise DataError(
-                f"{valid_origin(recipe.data, index)}: has a side of {max(lengths)} tokens, but learned "
-                f"positions end at model.max_positions {limit}; raise it, or shorten or remove the pair"
-            )
-
-
-def _build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) -> Trainer:
-    from transformer_mt.data.origin import origins
-    from transformer_mt.training.loader import pick_workers
-    from transformer_mt.training.trainer import Trainer
-
-    model, updater = build_updater(recipe, prepared, device)
-    trained_on = prepared.trained_on()
-    validation = _validation_set(recipe, prepared, model, trained_on, device)
-    drawn = recipe.tokenizer.sampling > 0.0 or recipe.data.noise.is_on
-    workers, _ = pick_workers(recipe.training.workers, device, sampling=drawn)
-    return Trainer(
-        recipe=recipe,
-        run_dir=Path(recipe.run_dir),
-        model=model,
-        tokenizers=prepared.tokenizers,
-        trained_on=trained_on,
-        updater=updater,
-        stream=open_stream(recipe, prepared, workers),
-        validation=validation,
-        pictures=_pictures(prepared, validation, model, device),
-        origins=partial(origins, recipe.data, prepared.train, prepared.tokenizers),
-    )
-
-
-def open_stream(
-    recipe: Recipe, prepared: PreparedData, workers: int = 0
-) -> Callable[[int, int], MicroBatches]:
-    """(epoch, position) -> the micro-batches of a recipe from there on; workers: see `MicroBatches`."""
-    from transformer_mt.data.dataset import SourceNoise
-    from transformer_mt.text.noise import NoiseRates
-    from transformer_mt.training.stream import MicroBatches
-
-    noise = SourceNoise(
-        NoiseRates(**recipe.data.noise.model_dump()),
-        max_length=min(recipe.data.max_length, recipe.training.max_tokens),
-    )
-
-    def stream(epoch: int, position: int) -> MicroBatches:
-        return MicroBatches(
-            prepared.train,
-            max_tokens=recipe.training.max_tokens,
-            seed=recipe.training.seed,
-            sampling=recipe.tokenizer.sampling,
-            noise=noise if recipe.data.noise.is_on else None,
-            epoch=epoch,
-            position=position,
-            workers=workers,
-        )
-
-    return stream
-
-
-def _validation_set(
-    recipe: Recipe, prepared: PreparedData, model: Model, trained_on: TrainedOn, device: torch.device
-) -> ValidationSet:
-    from transformer_mt.data.batch import make_batch
-    from transformer_mt.data.sampler import epoch_batches
-    from transformer_mt.decoding.translator import Translator
-    from transformer_mt.evaluation.scores import score
-    from transformer_mt.training.trainer import ValidationSet
-
-    valid = prepared.valid
-    order = epoch_batches(
-        valid.src_lengths, valid.tgt_lengths, max_tokens=recipe.training.max_tokens, seed=0, epoch=0
-    )
-    pairs = prepared.valid_pairs()
-    sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-    translator = Translator([model], prepared.tokenizers, recipe.decoding, device, trained_on=trained_on)
-
-    signatures: dict[str, str] = {}
-
-    def translate() -> tuple[list[str], dict[str, float]]:
-        try:
-            translations = [translation.text for translation in translator.translate(sources)]
-        except CheckpointError as error:
-            raise DivergenceError(
-                f"{recipe.run_dir}: diverged: in validation {error}; go on from the last checkpoint, or "
-                "start anew, with a smaller training.learning_rate"
-            ) from None
-        scores = score(translations, [references], ("bleu", "chrf"), recipe.data.tgt_lang)
-        signatures.update({result.name: result.signature for result in scores})
-        return translations, {result.name: result.value for result in scores}
-
-    batches = [make_batch([valid.ids(int(i)) for i in indices], indices=indices) for indices in order]
-    return ValidationSet(batches, pairs, translate, signatures)
-
-
-def _pictures(
-    prepared: PreparedData, validation: ValidationSet, model: Model, device: torch.device
-) -> Callable[[Logbook, int], None]:
-    """Draw the attention of the first sentences of the validation set, teacher-forced."""
-    import torch
-
-    from transformer_mt.data.batch import make_batch
-    from transformer_mt.pictures import attention_figure
-
-    tokenizers = prepared.tokenizers
-    count = min(_NUM_PICTURES, len(prepared.valid))
-    examples = [tuple(side.tolist() for side in prepared.valid.ids(index)) for index in range(count)]
-
-    @torch.no_grad()
-    def draw(logbook: Logbook, step: int) -> None:
-        for number, (src_ids, tgt_ids) in enumerate(examples):
-            batch = make_batch([(src_ids, tgt_ids)]).to(device)
-            weights = model.cross_attention(batch.src_ids, batch.src_mask, batch.decoder_input_ids)[0]
-            figure = attention_figure(
-                weights.float().cpu().numpy(), tokenizers.src.pieces(src_ids), tokenizers.tgt.pieces(tgt_ids)
-            )
-            logbook.picture(f"attention/{number}", figure, step)
-
-    return draw
-
-
 def _initialise_from(trainer: Trainer, run: str) -> None:
     """Give a new run the weights of another; its own optimizer, schedule and best score start anew."""
     from transformer_mt.checkpoint import find_checkpoint, load_weights, read_checkpoint, read_recipe
@@ -369,6 +194,7 @@ def _initialise_from(trainer: Trainer, run: str) -> None:
 
 
 def _rehearse(recipe: Recipe, prepared: PreparedData, device: torch.device) -> int:
+    from transformer_mt.cli.build_trainer import build_updater, open_stream
     from transformer_mt.data.report import format_report
     from transformer_mt.training.rehearsal import rehearse
 

@@ -90,7 +90,7 @@ def test_end_to_end(
 
 def _check_batches(folder: Path) -> None:
     """The peers train on the batches that ours trains on, in the same order."""
-    from transformer_mt.cli.train import open_stream
+    from transformer_mt.cli.build_trainer import open_stream
     from transformer_mt.data.prepare import prepare
     from transformer_mt.recipe import load_recipe
 
