@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from transformer_mt.checkpoint import save_checkpoint
+from transformer_mt.checkpoint_files import save_checkpoint
 from transformer_mt.config import Recipe
 from transformer_mt.model.build import build_model
 from transformer_mt.text.tokenizer import Tokenizers, train_tokenizer

@@ -1,19 +1,10 @@
-"""Checkpoints: save, verify, load, rotate, average; and `load_run`, a ready model from a run directory.
-
-A checkpoint is a folder `checkpoints/step_00001000/` that alone rebuilds the model: weights, training
-state, recipe, tokenizers. It is written under another name, synced, given a manifest with the sha256 of every
-file, and renamed into place, so that a folder with the right name is complete. No pickle is written or read:
-tensors are safetensors, the rest is JSON and YAML. What the training state means only the trainer knows.
+"""The checkpoints of a run: which there are, which one is meant, how many are kept, their average; and
+`load_run`, a ready model from a run directory. What is in one of them is the matter of `checkpoint_files.py`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import hashlib
-import json
 import logging
-import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -21,43 +12,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from transformer_mt.checkpoint_files import (
+    MANIFEST,
+    MODEL,
+    SCALARS,
+    STATE,
+    Checkpoint,
+    folder_of,
+    read_checkpoint,
+    read_recipe,
+    read_scalars,
+    read_tensors,
+    save_checkpoint,
+    verify,
+)
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
-from transformer_mt.json_file import json_text, read_json, write_json
+from transformer_mt.json_file import read_json
 from transformer_mt.model.build import Model, build_model
-from transformer_mt.recipe import dump_recipe, load_recipe
 from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers
 from transformer_mt.text.trained_on import TrainedOn
 
-FORMAT = 1
-MODEL, STATE, SCALARS, CONFIG, MANIFEST = (
-    "model.safetensors",
-    "state.safetensors",
-    "state.json",
-    "config.yaml",
-    "manifest.json",
-)
 AVERAGED = "averaged"
 TRAINED_ON = "trained_on"
 """Where among the scalars of a checkpoint `TrainedOn` is."""
 _STEP_FOLDER = re.compile(r"step_(\d{8,})$")
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A verified checkpoint in memory."""
-
-    folder: Path
-    step: int
-    weights: dict[str, Tensor]
-    state: dict[str, Tensor]
-    scalars: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -76,11 +59,6 @@ class LoadedRun:
     trained_on: TrainedOn
 
 
-def folder_of(run_dir: Path, step: int) -> Path:
-    """Where the checkpoint of a step lives."""
-    return run_dir / "checkpoints" / f"step_{step:08d}"
-
-
 def saved_steps(run_dir: Path) -> list[int]:
     """Steps of the complete checkpoints of a run, oldest first, by number and not by name."""
     folder = run_dir / "checkpoints"
@@ -88,111 +66,6 @@ def saved_steps(run_dir: Path) -> list[int]:
         return []
     found = [_STEP_FOLDER.match(entry.name) for entry in folder.iterdir() if (entry / MANIFEST).is_file()]
     return sorted(int(match[1]) for match in found if match)
-
-
-def save_checkpoint(
-    run_dir: Path,
-    step: int | str,
-    *,
-    weights: Mapping[str, Tensor],
-    state: Mapping[str, Tensor],
-    scalars: Mapping[str, Any],
-    recipe: Recipe,
-    tokenizers: Tokenizers,
-) -> Path:
-    """Write one checkpoint whole or not at all, and return its folder.
-
-    Args:
-        step: the optimizer update it was made after, or a name such as "averaged".
-        weights: parameter name -> what `translate` shall use.
-        state: further tensors for continuing.
-        scalars: JSON values for continuing.
-
-    Raises:
-        CheckpointError: disk full or not writable; nothing under the final name has changed.
-    """
-    folder = folder_of(run_dir, step) if isinstance(step, int) else run_dir / "checkpoints" / step
-    temporary = folder.with_name(f".writing-{folder.name}")
-    scalars = {
-        "format": FORMAT,
-        "step": step if isinstance(step, int) else scalars["step"],
-        "tokenizers": [tokenizers.src.fingerprint, tokenizers.tgt.fingerprint],
-        **scalars,
-    }
-    size = sum(t.numel() * t.element_size() for part in (weights, state) for t in part.values())
-    try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        free = shutil.disk_usage(temporary).free
-        if free < size * 1.05 + 2**20:
-            raise OSError(f"needs {size * 1.05 / 2**20 + 1:.1f} MiB, but {free / 2**20:.1f} MiB are free")
-        safetensors.torch.save_file(_contiguous(weights), temporary / MODEL)
-        safetensors.torch.save_file(_contiguous(state), temporary / STATE)
-        (temporary / SCALARS).write_text(json_text(scalars, indent=1) + "\n", encoding="utf-8")
-        (temporary / CONFIG).write_text(dump_recipe(recipe), encoding="utf-8")
-        tokenizers.save(temporary)
-        _write_manifest(temporary)
-        if folder.exists():
-            replaced = folder.with_name(f".writing-old-{folder.name}")
-            folder.rename(replaced)
-            temporary.rename(folder)
-            shutil.rmtree(replaced, ignore_errors=True)
-        else:
-            temporary.rename(folder)
-        _sync(folder.parent)
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        reason = getattr(error, "strerror", None) or error
-        raise CheckpointError(
-            f"{folder}: the checkpoint cannot be written: {reason}; free some space and run the command again"
-        ) from None
-    return folder
-
-
-def verify(folder: Path, unread: str | None = None) -> None:
-    """Compare every file of a checkpoint with its manifest.
-
-    Args:
-        unread: a file that need not be compared, because its reader is another.
-
-    Raises:
-        CheckpointError: what is missing, damaged or too much, in one line.
-    """
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        expected = dict(manifest["sha256"])
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder}: is not a complete checkpoint: it has no {MANIFEST}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{folder / MANIFEST}: cannot be read: {error}") from None
-    if manifest.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{folder}: has format {manifest.get('format')}, this version reads format {FORMAT}"
-        )
-    missing = [name for name in (MODEL, STATE, SCALARS, CONFIG) if name not in expected]
-    if missing:
-        raise CheckpointError(f"{folder / MANIFEST}: does not list {missing[0]}; restore it from a copy")
-    for name, digest in expected.items():
-        if name == unread:
-            continue
-        try:
-            found = _sha256(folder / name)
-        except OSError as error:
-            raise CheckpointError(f"{folder / name}: cannot be read: {error.strerror}") from None
-        if found != digest:
-            raise CheckpointError(f"{folder / name}: is damaged: its sha256 is not the one in {MANIFEST}")
-
-
-def read_checkpoint(folder: Path) -> Checkpoint:
-    """Verify and read one checkpoint.
-
-    Raises:
-        CheckpointError: as `verify`.
-    """
-    verify(folder)
-    weights, state = _read_tensors(folder / MODEL), _read_tensors(folder / STATE)
-    scalars = _read_scalars(folder)
-    return Checkpoint(folder, scalars["step"], weights, state, scalars)
 
 
 def newest_valid(run_dir: Path) -> Checkpoint | None:
@@ -346,11 +219,11 @@ def load_run(run: str | Path, which: str | int = "best", device: torch.device | 
     """
     folder = find_checkpoint(run, which)
     verify(folder, unread=STATE)
-    scalars = _read_scalars(folder)
+    scalars = read_scalars(folder)
     recipe = read_recipe(folder)
     tokenizers = load_tokenizers(folder)
     model = build_model(recipe.model, tokenizers.src.vocab_size, tokenizers.tgt.vocab_size)
-    load_weights(model, _read_tensors(folder / MODEL), folder)
+    load_weights(model, read_tensors(folder / MODEL), folder)
     if scalars.get("tokenizers") != [tokenizers.src.fingerprint, tokenizers.tgt.fingerprint]:
         raise CheckpointError(
             f"{folder}: tokenizer and weights do not belong together; "
@@ -372,69 +245,3 @@ def _trained_on(scalars: dict[str, Any], recipe: Recipe, folder: Path) -> Traine
             f"{folder / SCALARS}: `{TRAINED_ON}` tells nothing of a training text ({error!r}); restore the "
             "file from a copy"
         ) from None
-
-
-def read_recipe(folder: Path) -> Recipe:
-    """The recipe that a checkpoint was trained by.
-
-    Raises:
-        CheckpointError: it cannot be used.
-    """
-    path = folder / CONFIG
-    try:
-        return _read_recipe(path, path.resolve(), path.read_bytes() if path.is_file() else b"")
-    except ConfigError as error:
-        raise CheckpointError(f"{folder}: its recipe cannot be used: {error}") from None
-
-
-@functools.lru_cache(maxsize=8)
-def _read_recipe(path: Path, place: Path, content: bytes) -> Recipe:
-    """Read once while nothing changes: YAML takes longer than the weights of a small model."""
-    return load_recipe(path)
-
-
-def _read_scalars(folder: Path) -> dict[str, Any]:
-    try:
-        scalars = dict(json.loads((folder / SCALARS).read_text(encoding="utf-8")))
-        return {**scalars, "step": int(scalars["step"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{folder / SCALARS}: is not the state of a run ({error!r}); restore it from a copy"
-        ) from None
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return safetensors.torch.load_file(path)
-    except SafetensorError as error:
-        raise CheckpointError(
-            f"{path}: is not a safetensors file ({error}); restore it from a copy, nothing else is read"
-        ) from None
-
-
-def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-
-def _write_manifest(folder: Path) -> None:
-    names = sorted(entry.name for entry in folder.iterdir())
-    for name in names:
-        _sync(folder / name)
-    manifest = {"format": FORMAT, "sha256": {name: _sha256(folder / name) for name in names}}
-    write_json(folder / MANIFEST, manifest)
-    _sync(folder)
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    """Force a file or a folder's entries to disk; folders cannot be opened everywhere."""
-    with contextlib.suppress(PermissionError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -11,6 +11,7 @@ import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 from transformer_mt.model.transformer import Transformer
 
@@ -32,7 +33,7 @@ def test_a_compiled_run_equals_a_plain_one(copy_task, monkeypatch: pytest.Monkey
         records = (recipe.parent / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         losses.append([(r["step"], r.get("loss"), r.get("nll")) for r in map(json.loads, records)])
         assert (counter.frame_count > 0) == (setting == "true")
-        names.append(ckpt.read_checkpoint(ckpt.folder_of(recipe.parent / "run", 10)).weights.keys())
+        names.append(files.read_checkpoint(files.folder_of(recipe.parent / "run", 10)).weights.keys())
     assert losses[0] == losses[1]
     assert any(nll is not None for _, _, nll in losses[0])
     assert counter.frame_count <= 4  # encoder layer, decoder layer, each once more for equal lengths
@@ -55,7 +56,7 @@ def test_without_a_compiler_the_run_goes_on(
         with inductor.patch({"cpp.cxx": (None, str(tmp_path / "no compiler"))}):
             words = [f"training.compile={setting}", "training.max_steps=2"]
             assert main(["train", str(recipe), "--device", "cpu", *words]) == 0
-        runs.append(ckpt.read_checkpoint(ckpt.folder_of(recipe.parent / "run", 2)).weights)
+        runs.append(files.read_checkpoint(files.folder_of(recipe.parent / "run", 2)).weights)
         said = "warning: training.compile: goes on without it: InvalidCxxCompiler" in capsys.readouterr().err
         assert said == (setting == "true")
     assert all(torch.equal(weight, runs[1][name]) for name, weight in runs[0].items())

@@ -20,6 +20,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tests.end_to_end.conftest import MakeTask
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 from transformer_mt.data import build
 from transformer_mt.evaluation.scores import Score
@@ -113,14 +114,14 @@ def test_a_continued_run_is_the_uninterrupted_one(task: MakeTask, workers: int) 
     assert train(whole, "training.max_steps=11", *every) == 0
     assert train(parts, "training.max_steps=6", *every) == 0
     run = run_of(parts)
-    (ckpt.folder_of(run, 6) / "model.safetensors").write_bytes(b"lost: step 6 is made again")
-    kept = [contents(ckpt.folder_of(run, step)) for step in (2, 5)]
+    (files.folder_of(run, 6) / "model.safetensors").write_bytes(b"lost: step 6 is made again")
+    kept = [contents(files.folder_of(run, step)) for step in (2, 5)]
     # TensorBoard reads files in the order of their names: the second, then the process and a plain number.
     time.sleep(1.0)
     more = ["training.max_steps=11", "training.keep_last=20", f"training.workers={workers}"]
     assert train(parts, *more, *every) == 0
-    assert [contents(ckpt.folder_of(run, step)) for step in (2, 5)] == kept
-    assert_same_tensors(ckpt.folder_of(run_of(whole), 11), ckpt.folder_of(run, 11))
+    assert [contents(files.folder_of(run, step)) for step in (2, 5)] == kept
+    assert_same_tensors(files.folder_of(run_of(whole), 11), files.folder_of(run, 11))
     for kind, name, steps in (("train", "train/loss", [*range(1, 12)]), ("valid", "valid/nll", [4, 8, 11])):
         assert records(run, kind) == records(run_of(whole), kind)
         assert [record["step"] for record in records(run, kind)] == curve(run, name) == steps
@@ -135,7 +136,7 @@ def test_raising_the_last_step_raises_the_rate(task: MakeTask) -> None:
     rates = [record["learning_rate"] for record in records(run_of(recipe), "train")]
     assert rates[2] == rates[5] == 0.0
     assert rates[3] > rates[4] > 0.0
-    weights = [ckpt.read_checkpoint(ckpt.folder_of(run_of(recipe), step)).weights for step in (3, 4, 5)]
+    weights = [files.read_checkpoint(files.folder_of(run_of(recipe), step)).weights for step in (3, 4, 5)]
     for before, after in pairwise(weights):
         assert all(not torch.equal(before[name], after[name]) for name in before)
 
@@ -144,14 +145,14 @@ def test_the_loss_scale_goes_on(task: MakeTask, capsys: Capture) -> None:
     """B102: a scale that had come down, and its counter, continue; another precision is refused."""
     recipe = task({"precision: fp32": "precision: fp16"})
     assert train(recipe, "training.max_steps=2", *EVERY_STEP) == 0
-    folder = ckpt.folder_of(run_of(recipe), 2)
+    folder = files.folder_of(run_of(recipe), 2)
     scalars = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     scalars["scaler"] |= {"scale": 256.0, "_growth_tracker": 7}
     (folder / "state.json").write_text(json.dumps(scalars), encoding="utf-8")
     (folder / "manifest.json").unlink()
-    ckpt._write_manifest(folder)
+    files._write_manifest(folder)
     assert train(recipe, "training.max_steps=4", *EVERY_STEP) == 0
-    scalars = ckpt.read_checkpoint(ckpt.folder_of(run_of(recipe), 4)).scalars
+    scalars = files.read_checkpoint(files.folder_of(run_of(recipe), 4)).scalars
     assert scalars["scaler"]["scale"] == 256.0
     assert scalars["scaler"]["_growth_tracker"] == 9
     assert scalars["progress"]["skipped"] == 0
@@ -241,13 +242,13 @@ def test_the_newest_whole_checkpoint_continues(
     recipe = task()
     assert train(recipe, "training.max_steps=3", *EVERY_STEP) == 0
     run = run_of(recipe)
-    half = ckpt.folder_of(run, 2) / "model.safetensors"
+    half = files.folder_of(run, 2) / "model.safetensors"
     half.write_bytes(half.read_bytes()[: half.stat().st_size // 2])
-    for path in ckpt.folder_of(run, 3).iterdir():
+    for path in files.folder_of(run, 3).iterdir():
         path.write_bytes(b"")
-    for words in (["translate", str(run), "--checkpoint", "3"], ["translate", str(ckpt.folder_of(run, 2))]):
+    for words in (["translate", str(run), "--checkpoint", "3"], ["translate", str(files.folder_of(run, 2))]):
         assert main(words) == 5
-    start = ["--init-from", str(ckpt.folder_of(run, 2)), f"run_dir={tmp_path / 'new'}"]
+    start = ["--init-from", str(files.folder_of(run, 2)), f"run_dir={tmp_path / 'new'}"]
     assert train(recipe, *start, "training.max_steps=1") == 5
     assert train(recipe, "training.max_steps=4", *EVERY_STEP) == 0
     said = caplog.text
@@ -281,7 +282,7 @@ def test_a_run_killed_at_any_time_goes_on(task: MakeTask) -> None:
         if left.step == 30:
             break
     assert train(killed, *words) == 0
-    assert_same_tensors(ckpt.folder_of(run_of(whole), 30), ckpt.folder_of(run_of(killed), 30))
+    assert_same_tensors(files.folder_of(run_of(whole), 30), files.folder_of(run_of(killed), 30))
     assert not list(run_of(killed).rglob(".writing-*step_*"))
 
 
@@ -304,13 +305,13 @@ def test_rotation_spares_the_best_and_what_is_not_ours(task: MakeTask, script: S
     recipe = task()
     assert train(recipe, "training.max_steps=1", *EVERY_STEP) == 0
     folder = run_of(recipe) / "checkpoints"
-    copy = shutil.copytree(ckpt.folder_of(run_of(recipe), 1), folder / "step_00000001_mine")
+    copy = shutil.copytree(files.folder_of(run_of(recipe), 1), folder / "step_00000001_mine")
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     assert train(recipe, "training.max_steps=6", "training.keep_last=2", *EVERY_STEP) == 0
     assert ckpt.saved_steps(run_of(recipe)) == [2, 5, 6]
     for step in (2, 5, 6):
-        assert ckpt.read_checkpoint(ckpt.folder_of(run_of(recipe), step)).step == step
-    assert (folder / "notes.txt").exists() and ckpt.read_checkpoint(copy).step == 1
+        assert files.read_checkpoint(files.folder_of(run_of(recipe), step)).step == step
+    assert (folder / "notes.txt").exists() and files.read_checkpoint(copy).step == 1
 
 
 def test_the_best_score_and_patience_survive_an_interruption(
@@ -323,12 +324,12 @@ def test_the_best_score_and_patience_survive_an_interruption(
     words = ["training.max_steps=9", "training.keep_last=1", *EVERY_STEP]
     assert train(recipe, *words) == 143
     assert ckpt.saved_steps(run) == [1, 3]
-    first = contents(ckpt.folder_of(run, 1))
+    first = contents(files.folder_of(run, 1))
     script(4.0, 4.0, 4.0)
     capsys.readouterr()
     assert train(recipe, *words) == 0
     assert ckpt.saved_steps(run) == [1, 5]
-    assert contents(ckpt.folder_of(run, 1)) == first
+    assert contents(files.folder_of(run, 1)) == first
     assert best(run)["step"] == 1
     assert [(record["best"], record["best_step"]) for record in records(run, "valid")] == [(5.0, 1)] * 5
     assert "best 5 best_step 1 " in (run / "train.log").read_text(encoding="utf-8")

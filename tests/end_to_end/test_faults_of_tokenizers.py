@@ -19,7 +19,8 @@ import torch
 from random_run import MODELS, VOCAB, made_up_lines, random_run
 from table_model import TableModel
 
-from transformer_mt.checkpoint import load_run, save_checkpoint
+from transformer_mt.checkpoint import load_run
+from transformer_mt.checkpoint_files import save_checkpoint
 from transformer_mt.cli.main import main
 from transformer_mt.config import DecodingConfig, Recipe
 from transformer_mt.data.prepare import PreparedData, prepare

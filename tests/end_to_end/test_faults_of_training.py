@@ -18,6 +18,7 @@ from torch import Tensor
 
 from tests.end_to_end.conftest import WORDS
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 from transformer_mt.data.origin import origins
 from transformer_mt.data.prepare import prepare
@@ -111,7 +112,7 @@ def _append(recipe: Path, line: str) -> None:
 
 
 def _progress(recipe: Path, step: int) -> dict[str, Any]:
-    state = ckpt.folder_of(recipe.parent / "run", step) / "state.json"
+    state = files.folder_of(recipe.parent / "run", step) / "state.json"
     return dict(json.loads(state.read_text(encoding="utf-8"))["progress"])
 
 
@@ -128,7 +129,7 @@ def test_one_bad_pair_costs_its_own_updates(copy_task: MakeTask, monkeypatch: py
     assert 2 <= skipped <= 8
     log = (recipe.parent / "run" / "train.log").read_text(encoding="utf-8")
     assert log.count("loss or gradient was not finite; the weights were left alone") == skipped
-    saved = ckpt.read_checkpoint(ckpt.folder_of(recipe.parent / "run", 12))
+    saved = files.read_checkpoint(files.folder_of(recipe.parent / "run", 12))
     counts = {int(tensor) for name, tensor in saved.state.items() if name.startswith("optimizer.step.")}
     assert counts == {12 - skipped}
     assert all(torch.isfinite(tensor).all() for tensor in saved.weights.values())

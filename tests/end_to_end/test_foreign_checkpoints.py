@@ -15,12 +15,13 @@ import torch
 
 from tests.end_to_end.conftest import MakeTask
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 from transformer_mt.recipe import load_recipe
 from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizer
 
 Capture = pytest.CaptureFixture[str]
-MODEL = ckpt.MODEL
+MODEL = files.MODEL
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +46,13 @@ def recipe(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def folder_of(recipe: Path) -> Path:
-    return ckpt.folder_of(recipe.parent / "run", 2)
+    return files.folder_of(recipe.parent / "run", 2)
 
 
 def vouch(folder: Path) -> None:
     """A manifest that fits what stands there now."""
     (folder / "manifest.json").unlink()
-    ckpt._write_manifest(folder)
+    files._write_manifest(folder)
 
 
 def verbs(recipe: Path) -> dict[str, list[str]]:
@@ -72,8 +73,8 @@ def prefixed(folder: Path) -> None:
 
 
 UNREAD = {
-    ("translate", ckpt.STATE),
-    ("evaluate", ckpt.STATE),
+    ("translate", files.STATE),
+    ("evaluate", files.STATE),
     ("train", "tokenizer.model"),
     ("train", "config.yaml"),
 }
@@ -103,7 +104,7 @@ def test_other_names_of_weights_are_an_error(recipe: Path, capsys: Capture, verb
 
 
 @pytest.mark.parametrize("verb", ["translate", "evaluate", "average", "train", "init"])
-@pytest.mark.parametrize("name", [MODEL, ckpt.STATE, ckpt.SCALARS, "tokenizer.model", "config.yaml"])
+@pytest.mark.parametrize("name", [MODEL, files.STATE, files.SCALARS, "tokenizer.model", "config.yaml"])
 def test_a_pickle_is_not_opened(recipe: Path, tmp_path: Path, capsys: Capture, verb: str, name: str) -> None:
     """B115: in the place of any part, vouched for by the manifest: one line, and nothing of it has run."""
     canary = tmp_path / "canary"
@@ -156,7 +157,7 @@ def test_our_checkpoints_hold_tensors_and_plain_values(recipe: Path, monkeypatch
             monkeypatch.setattr(module, name, refuse)
     for words in verbs(recipe).values():
         assert main(words) == 0
-    folder = ckpt.folder_of(recipe.parent / "run", 3)
+    folder = files.folder_of(recipe.parent / "run", 3)
     assert {path.suffix for path in folder.iterdir()} == {".safetensors", ".json", ".yaml", ".model"}
     for path in folder.iterdir():
         if path.suffix == ".json":
@@ -182,7 +183,7 @@ def test_tied_embeddings_stay_tied(recipe: Path) -> None:
             "tgt_embedding.weight"
         ]
         assert torch.equal(saved["tgt_embedding.weight"], out)
-    moments = safetensors.torch.load_file(ckpt.folder_of(recipe.parent / "run", 3) / ckpt.STATE)
+    moments = safetensors.torch.load_file(files.folder_of(recipe.parent / "run", 3) / files.STATE)
     assert [n for n, m in moments.items() if m.shape == out.shape and ".exp_avg." in n] == [
         "optimizer.exp_avg.tgt_embedding.weight"
     ]
@@ -215,6 +216,6 @@ def test_a_machine_without_a_gpu(recipe: Path, capsys: Capture, verb: str) -> No
 def test_weights_of_a_gpu_are_saved_as_those_of_a_cpu(recipe: Path) -> None:
     """B197: nothing in the file says where its tensors were."""
     assert main([*verbs(recipe)["train"], "--device", "cuda"]) == 0
-    found = ckpt.read_checkpoint(ckpt.folder_of(recipe.parent / "run", 3))
+    found = files.read_checkpoint(files.folder_of(recipe.parent / "run", 3))
     assert {t.device.type for part in (found.weights, found.state) for t in part.values()} == {"cpu"}
     assert main([*verbs(recipe)["translate"], "--device", "cpu"]) == 0

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.build_trainer import open_stream
 from transformer_mt.cli.main import main
 from transformer_mt.data.prepare import prepare
@@ -99,7 +100,7 @@ def test_three_pairs_are_trained_on_in_every_epoch(recipe: Path) -> None:
     """B150: far fewer than a batch holds: one update an epoch, each of which changes the weights."""
     write(recipe.parent, "train", invented(3))
     assert main(["train", str(recipe), "tokenizer.vocab_size=270"]) == 0
-    first, second = (ckpt.read_checkpoint(ckpt.folder_of(recipe.parent / "run", step)) for step in (1, 2))
+    first, second = (files.read_checkpoint(files.folder_of(recipe.parent / "run", step)) for step in (1, 2))
     assert [one.scalars["progress"]["epoch"] for one in (first, second)] == [1, 2]
     assert first.scalars["progress"]["tokens"] > 0
     assert all(not first.weights[name].equal(second.weights[name]) for name in first.weights)

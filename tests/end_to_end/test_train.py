@@ -19,6 +19,7 @@ import torch
 
 from tests.end_to_end.conftest import LSTM
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 
 
@@ -135,7 +136,7 @@ def test_stopped_and_continued_equals_not_stopped(copy_task, settings):
     assert 7 <= stopped_at < 20
     assert main(["train", str(parts)]) == 0
     run_dirs = whole.parent / "run", parts.parent / "run"
-    assert_same_checkpoint(*(ckpt.folder_of(run_dir, 20) for run_dir in run_dirs))
+    assert_same_checkpoint(*(files.folder_of(run_dir, 20) for run_dir in run_dirs))
     ours, theirs = (metrics(run_dir, "valid") for run_dir in run_dirs)
     for one, other in zip(ours, theirs, strict=True):
         assert {k: v for k, v in one.items() if k not in ("time", "seconds")} == {
@@ -152,8 +153,8 @@ def test_continuing_after_a_lost_checkpoint_rewrites_the_metrics_once(copy_task)
     run_dir = recipe.parent / "run"
     before = metrics(run_dir, "train")
     # Loaded from bytes: a mapped file would change under the tensors.
-    whole = safetensors.torch.load((ckpt.folder_of(run_dir, 20) / "model.safetensors").read_bytes())
-    weights = ckpt.folder_of(run_dir, 20) / "model.safetensors"
+    whole = safetensors.torch.load((files.folder_of(run_dir, 20) / "model.safetensors").read_bytes())
+    weights = files.folder_of(run_dir, 20) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     assert main(["train", str(recipe)]) == 0
     after = metrics(run_dir, "train")
@@ -213,7 +214,7 @@ def test_finished_run_says_so_and_changes_nothing(copy_task, capsys):
     """Pins a finished run that writes another final checkpoint (B104, B105) or forgets what it cost."""
     recipe = copy_task()
     assert main(["train", str(recipe)]) == 0
-    folder = ckpt.folder_of(recipe.parent / "run", 20)
+    folder = files.folder_of(recipe.parent / "run", 20)
     stamp = (folder / "manifest.json").stat().st_mtime_ns
     described = (recipe.parent / "run" / "run.json").read_bytes()
     assert b"signatures" in described
@@ -232,7 +233,7 @@ def test_another_recipe_or_other_data_are_refused(copy_task, capsys):
     """Pins a mixture of old and new settings (B106, B188)."""
     recipe = copy_task()
     assert main(["train", str(recipe)]) == 0
-    weights = ckpt.folder_of(recipe.parent / "run", 20) / "model.safetensors"
+    weights = files.folder_of(recipe.parent / "run", 20) / "model.safetensors"
     before = weights.read_bytes()
     capsys.readouterr()
     assert main(["train", str(recipe), "model.d_ff=96", "training.seed=2"]) == 2
@@ -364,17 +365,17 @@ def test_pointers_and_rotation_follow_the_run_after_a_roll_back(copy_task):
     recipe = copy_task()
     run_dir = recipe.parent / "run"
     assert main(["train", str(recipe), "training.max_steps=10"]) == 0
-    later = ckpt.folder_of(run_dir, 30)
-    shutil.copytree(ckpt.folder_of(run_dir, 10), later)
+    later = files.folder_of(run_dir, 30)
+    shutil.copytree(files.folder_of(run_dir, 10), later)
     (later / "model.safetensors").write_bytes(b"cut")
     (run_dir / "best.json").unlink()
     (run_dir / "latest.json").write_text('{"step": 30}', encoding="utf-8")
     assert main(["train", str(recipe), "training.max_steps=10"]) == 0
     assert json.loads((run_dir / "best.json").read_text(encoding="utf-8"))["step"] == 10
-    assert ckpt.find_checkpoint(run_dir, "latest") == ckpt.folder_of(run_dir, 10)
+    assert ckpt.find_checkpoint(run_dir, "latest") == files.folder_of(run_dir, 10)
     assert main(["train", str(recipe), "training.max_steps=12", "training.keep_last=1"]) == 0
     assert 12 in ckpt.saved_steps(run_dir)
-    assert ckpt.find_checkpoint(run_dir, "latest") == ckpt.folder_of(run_dir, 12)
+    assert ckpt.find_checkpoint(run_dir, "latest") == files.folder_of(run_dir, 12)
 
 
 def test_validation_text_too_long_for_learned_positions_is_refused_at_once(copy_task, capsys):

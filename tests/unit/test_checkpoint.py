@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
@@ -57,7 +58,7 @@ def save(tmp_path, recipe, tokenizers):
         model = build_model(recipe.model, 300, 300)
         weights = {n: torch.full_like(p, float(step)) for n, p in model.named_parameters()}
         state = {"optimizer.exp_avg.x": torch.arange(3.0)}
-        return ckpt.save_checkpoint(
+        return files.save_checkpoint(
             tmp_path,
             step,
             weights=weights,
@@ -72,7 +73,7 @@ def save(tmp_path, recipe, tokenizers):
 
 def test_what_is_saved_is_read(save, tmp_path):
     folder = save(7, progress={"best": 1.5})
-    found = ckpt.read_checkpoint(folder)
+    found = files.read_checkpoint(folder)
     assert (found.step, found.scalars["progress"]) == (7, {"best": 1.5})
     assert all(bool((weight == 7.0).all()) for weight in found.weights.values())
     torch.testing.assert_close(found.state["optimizer.exp_avg.x"], torch.arange(3.0))
@@ -107,7 +108,7 @@ def test_a_flipped_byte_is_found_and_the_one_before_is_used(save, tmp_path, name
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(CheckpointError, match=f"{name}: is damaged"):
-        ckpt.read_checkpoint(path.parent)
+        files.read_checkpoint(path.parent)
     assert ckpt.newest_valid(tmp_path).step == 1
     assert "not used" in caplog.text
 
@@ -118,7 +119,7 @@ def test_translating_reads_no_training_state(save):
     (folder / "state.safetensors").write_bytes(b"damaged")
     assert ckpt.load_run(folder).step == 2
     with pytest.raises(CheckpointError, match="state.safetensors: is damaged"):
-        ckpt.read_checkpoint(folder)
+        files.read_checkpoint(folder)
     (folder / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(CheckpointError, match="model.safetensors: is damaged"):
         ckpt.load_run(folder)
@@ -128,13 +129,13 @@ def test_missing_file_and_damaged_manifest_are_named(save):
     folder = save(3)
     (folder / "state.json").unlink()
     with pytest.raises(CheckpointError, match="state.json: cannot be read"):
-        ckpt.verify(folder)
+        files.verify(folder)
     (folder / "manifest.json").write_text("{", encoding="utf-8")
     with pytest.raises(CheckpointError, match="manifest.json: cannot be read"):
-        ckpt.verify(folder)
+        files.verify(folder)
     (folder / "manifest.json").unlink()
     with pytest.raises(CheckpointError, match="is not a complete checkpoint"):
-        ckpt.verify(folder)
+        files.verify(folder)
 
 
 def test_another_format_is_refused(save):
@@ -142,7 +143,7 @@ def test_another_format_is_refused(save):
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 99}), encoding="utf-8")
     with pytest.raises(CheckpointError, match="has format 99, this version reads format 1"):
-        ckpt.verify(folder)
+        files.verify(folder)
 
 
 def test_none_valid_is_an_error_not_a_new_start(save, tmp_path):
@@ -174,7 +175,7 @@ def test_rotation_keeps_the_newest_and_the_best(save, tmp_path):
 def test_full_disk_leaves_the_old_checkpoint(save, tmp_path, monkeypatch):
     save(1)
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
-    monkeypatch.setattr(ckpt.shutil, "disk_usage", lambda path: usage)
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(CheckpointError, match="cannot be written: needs 1.0 MiB, but 0.0 MiB are free"):
         save(2)
     assert ckpt.saved_steps(tmp_path) == [1]
@@ -191,7 +192,7 @@ def test_average_is_the_mean_in_the_dtype_of_the_weights(save, tmp_path):
     """Pins sums in low precision and wrong dtypes (B118)."""
     for step in (1, 2, 6):
         save(step)
-    found = ckpt.read_checkpoint(ckpt.average(tmp_path, [1, 2, 6]))
+    found = files.read_checkpoint(ckpt.average(tmp_path, [1, 2, 6]))
     assert found.scalars["averaged_steps"] == [1, 2, 6]
     for weight in found.weights.values():
         assert weight.dtype == torch.float32
@@ -201,7 +202,7 @@ def test_average_is_the_mean_in_the_dtype_of_the_weights(save, tmp_path):
 
 def test_averaging_other_weights_is_refused(save, tmp_path, recipe, tokenizers):
     save(1)
-    ckpt.save_checkpoint(
+    files.save_checkpoint(
         tmp_path,
         2,
         weights={"x": torch.zeros(2)},
@@ -234,12 +235,12 @@ def test_find_checkpoint_says_what_there_is(save, tmp_path):
         ckpt.find_checkpoint(tmp_path)
     for step in (5, 6):
         save(step)
-    assert ckpt.find_checkpoint(tmp_path, "best") == ckpt.folder_of(tmp_path, 6)
+    assert ckpt.find_checkpoint(tmp_path, "best") == files.folder_of(tmp_path, 6)
     write_json(tmp_path / "best.json", {"step": 5})
-    assert ckpt.find_checkpoint(tmp_path, "best") == ckpt.folder_of(tmp_path, 5)
-    assert ckpt.find_checkpoint(tmp_path, "latest") == ckpt.folder_of(tmp_path, 6)
-    assert ckpt.find_checkpoint(tmp_path, "5") == ckpt.folder_of(tmp_path, 5)
-    assert ckpt.find_checkpoint(ckpt.folder_of(tmp_path, 5)) == ckpt.folder_of(tmp_path, 5)
+    assert ckpt.find_checkpoint(tmp_path, "best") == files.folder_of(tmp_path, 5)
+    assert ckpt.find_checkpoint(tmp_path, "latest") == files.folder_of(tmp_path, 6)
+    assert ckpt.find_checkpoint(tmp_path, "5") == files.folder_of(tmp_path, 5)
+    assert ckpt.find_checkpoint(files.folder_of(tmp_path, 5)) == files.folder_of(tmp_path, 5)
     with pytest.raises(CheckpointError, match="has no checkpoint of step 7; it has 5, 6"):
         ckpt.find_checkpoint(tmp_path, 7)
     with pytest.raises(CheckpointError, match="has no averaged checkpoint"):
@@ -262,7 +263,7 @@ def test_a_manifest_vouches_for_every_part(save):
     folder = save(3)
     (folder / "manifest.json").write_text('{"format": 1, "sha256": {}}', encoding="utf-8")
     with pytest.raises(CheckpointError, match="manifest.json: does not list model.safetensors"):
-        ckpt.read_checkpoint(folder)
+        files.read_checkpoint(folder)
 
 
 def test_load_run_gives_a_model_in_eval_mode_with_its_weights(save, tmp_path):
@@ -296,7 +297,7 @@ def test_a_foreign_tokenizer_is_refused(save, tmp_path):
     (folder / "tokenizer.model").unlink()
     Tokenizers(other, other).save(folder)
     (folder / "manifest.json").unlink()
-    ckpt._write_manifest(folder)
+    files._write_manifest(folder)
     with pytest.raises(CheckpointError, match="tokenizer and weights do not belong together"):
         ckpt.load_run(tmp_path)
 
@@ -305,7 +306,7 @@ def test_a_damaged_recipe_with_a_fitting_manifest_is_named(save, tmp_path):
     folder = save(3)
     (folder / "config.yaml").write_text("run_dir: 3\n", encoding="utf-8")
     (folder / "manifest.json").unlink()
-    ckpt._write_manifest(folder)
+    files._write_manifest(folder)
     with pytest.raises(CheckpointError, match="its recipe cannot be used"):
         ckpt.load_run(tmp_path)
 
@@ -319,7 +320,7 @@ def _killed_while_saving(write, lines):
 
     def trace(frame, event, argument):
         nonlocal left
-        if frame.f_code.co_filename != ckpt.__file__:
+        if frame.f_code.co_filename != files.__file__:
             return None
         if event == "line" and (left := left - 1) < 0:
             os._exit(9)
@@ -335,12 +336,12 @@ def test_a_kill_at_any_line_leaves_whole_checkpoints(save, tmp_path):
     save(1)
     lines, code = 1, 9
     while code:
-        shutil.rmtree(ckpt.folder_of(tmp_path, 2), ignore_errors=True)
+        shutil.rmtree(files.folder_of(tmp_path, 2), ignore_errors=True)
         code = _killed_while_saving(save, lines)
         assert code in (0, 9)
         steps = ckpt.saved_steps(tmp_path)
         assert steps in ([1], [1, 2])
-        assert [ckpt.read_checkpoint(ckpt.folder_of(tmp_path, step)).step for step in steps] == steps
+        assert [files.read_checkpoint(files.folder_of(tmp_path, step)).step for step in steps] == steps
         lines += 3
     assert lines > 50
     assert ckpt.saved_steps(tmp_path) == [1, 2]
@@ -361,10 +362,10 @@ def test_halves_integers_and_flags_have_their_mean(save, tmp_path, recipe, token
         },
     ]
     for step, weights in enumerate(parts, start=1):
-        ckpt.save_checkpoint(
+        files.save_checkpoint(
             tmp_path, step, weights=weights, state={}, scalars={}, recipe=recipe, tokenizers=tokenizers
         )
-    found = ckpt.read_checkpoint(ckpt.average(tmp_path, [1, 2])).weights
+    found = files.read_checkpoint(ckpt.average(tmp_path, [1, 2])).weights
     assert {name: weight.dtype for name, weight in found.items()} == {
         "w": torch.float16,
         "n": torch.int64,
@@ -373,7 +374,7 @@ def test_halves_integers_and_flags_have_their_mean(save, tmp_path, recipe, token
     assert torch.equal(found["w"], torch.tensor([40000.0, 0.2]).half())
     assert (found["n"].tolist(), found["on"].tolist()) == ([5], [False, False])
     for steps in ([1], [2, 2]):
-        found = ckpt.read_checkpoint(ckpt.average(tmp_path, steps)).weights
+        found = files.read_checkpoint(ckpt.average(tmp_path, steps)).weights
         assert all(torch.equal(found[name], weight) for name, weight in parts[steps[0] - 1].items())
 
 
@@ -383,7 +384,7 @@ def test_the_newest_by_number_are_averaged_and_kept(save, tmp_path):
         for step in reversed(steps):
             save(step)
         assert main(["average", str(tmp_path), "--last", "2"]) == 0
-        averaged = ckpt.read_checkpoint(tmp_path / "checkpoints" / "averaged")
+        averaged = files.read_checkpoint(tmp_path / "checkpoints" / "averaged")
         assert averaged.scalars["averaged_steps"] == steps[-2:]
         assert ckpt.newest_valid(tmp_path).step == ckpt.load_run(tmp_path, "latest").step == steps[-1]
         ckpt.rotate(tmp_path, 2, [])

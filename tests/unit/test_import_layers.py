@@ -10,16 +10,18 @@ import pytest
 
 PACKAGE = "transformer_mt"
 FREE = {"config", "errors", "json_file", "pictures", "recipe", "runtime", "yaml_file", "yaml_text"}
+_LOWER = {"checkpoint", "checkpoint_files", "data", "model", "text"}
 BELOW: dict[str, set[str]] = {
     "text": set(),
     "data": {"text"},
     "model": set(),
-    "checkpoint": {"model", "text"},
-    "training": {"checkpoint", "data", "model", "text"},
-    "decoding": {"checkpoint", "data", "model", "text"},
-    "evaluation": {"checkpoint", "data", "model", "text"},
-    "studies": {"training", "decoding", "evaluation", "checkpoint", "data", "model", "text"},
-    "cli": {"studies", "training", "decoding", "evaluation", "checkpoint", "data", "model", "text"},
+    "checkpoint_files": {"text"},
+    "checkpoint": {"checkpoint_files", "model", "text"},
+    "training": _LOWER,
+    "decoding": _LOWER,
+    "evaluation": _LOWER,
+    "studies": {"training", "decoding", "evaluation"} | _LOWER,
+    "cli": {"studies", "training", "decoding", "evaluation"} | _LOWER,
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -129,7 +129,7 @@ def _export(folder: Path, sizes: Collection[str]) -> None:
 
 def _random_run(recipe: Recipe, tokenizers: Tokenizers) -> None:
     """A run directory of one checkpoint, as training would leave it before its first update."""
-    from transformer_mt.checkpoint import save_checkpoint
+    from transformer_mt.checkpoint_files import save_checkpoint
     from transformer_mt.model.build import build_model
     from transformer_mt.runtime.seeds import seed_weights
 

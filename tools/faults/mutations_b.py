@@ -139,7 +139,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B109",
         "nothing is verified before it is read",
-        "checkpoint.py",
+        "checkpoint_files.py",
         "    verify(folder)\n    weights, state",
         "    weights, state",
         ("unit/test_checkpoint.py::test_a_flipped_byte_is_found_and_the_one_before_is_used",),
@@ -188,7 +188,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B115",
         "what is no safetensors file is unpickled",
-        "checkpoint.py",
+        "checkpoint_files.py",
         '    except SafetensorError as error:\n        raise CheckpointError(\n            f"{path}: is not',
         "    except SafetensorError as error:\n"
         "        torch.load(path, weights_only=False)\n"
@@ -199,7 +199,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B116",
         "the training state is pickled",
-        "checkpoint.py",
+        "checkpoint_files.py",
         "        tokenizers.save(temporary)\n        _write_manifest(temporary)",
         "        tokenizers.save(temporary)\n"
         '        torch.save(dict(scalars), temporary / "state.pt")\n'

@@ -161,14 +161,8 @@ def _checked(section: str, name: str, check: Callable[[], str]) -> Finding:
 
 
 def _checkpoints(run_dir: Path) -> Iterator[Finding]:
-    from transformer_mt.checkpoint import (
-        AVERAGED,
-        MANIFEST,
-        find_checkpoint,
-        folder_of,
-        saved_steps,
-        verify,
-    )
+    from transformer_mt.checkpoint import AVERAGED, find_checkpoint, saved_steps
+    from transformer_mt.checkpoint_files import MANIFEST, folder_of, verify
     from transformer_mt.decoding.lexical_table import FILE
 
     def whole(folder: Path) -> str:

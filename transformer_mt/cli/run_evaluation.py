@@ -49,7 +49,8 @@ class Evaluated:
 
 def open_run(run_dir: str, args: argparse.Namespace) -> Run:
     """The run that `--checkpoint` and `--data-root` speak of."""
-    from transformer_mt.checkpoint import STATE, find_checkpoint, read_recipe, verify
+    from transformer_mt.checkpoint import find_checkpoint
+    from transformer_mt.checkpoint_files import STATE, read_recipe, verify
 
     folder = find_checkpoint(run_dir, args.checkpoint)
     verify(folder, unread=STATE)
@@ -168,7 +169,7 @@ def add_to_evaluation(run: Run, name: str, evaluated: Evaluated, **entries: obje
 
 def fingerprints(run: Run, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     """What translations of a set depend on besides settings: the checkpoint, and the text of both sides."""
-    from transformer_mt.checkpoint import MANIFEST
+    from transformer_mt.checkpoint_files import MANIFEST
 
     return {
         "checkpoint_sha256": hashlib.sha256((run.folder / MANIFEST).read_bytes()).hexdigest(),

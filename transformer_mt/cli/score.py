@@ -115,7 +115,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _formats(args: argparse.Namespace) -> tuple[ScoreFormat, PairLines]:
     """How lines are written, and what is read; what can be seen to be wrong is refused."""
-    from transformer_mt.checkpoint import find_checkpoint, read_recipe
+    from transformer_mt.checkpoint import find_checkpoint
+    from transformer_mt.checkpoint_files import read_recipe
 
     sides = (args.src, args.tgt) if args.src and args.tgt else None
     if (args.src or args.tgt) and (sides is None or args.files):

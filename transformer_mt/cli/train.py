@@ -174,7 +174,8 @@ def _close(trainer: Trainer, info: dict[str, Any]) -> None:
 
 def _initialise_from(trainer: Trainer, run: str) -> None:
     """Give a new run the weights of another; its own optimizer, schedule and best score start anew."""
-    from transformer_mt.checkpoint import find_checkpoint, load_weights, read_checkpoint, read_recipe
+    from transformer_mt.checkpoint import find_checkpoint, load_weights
+    from transformer_mt.checkpoint_files import read_checkpoint, read_recipe
     from transformer_mt.text.tokenizer import load_tokenizers
 
     folder = find_checkpoint(run)

@@ -119,7 +119,8 @@ def _refuse(args: argparse.Namespace, files: Sequence[str]) -> None:
 
 def _formats(args: argparse.Namespace, files: Sequence[str]) -> tuple[LineFormat, SourceLines]:
     """How lines are written and read; the recipe of the run says how many translations and which language."""
-    from transformer_mt.checkpoint import find_checkpoint, read_recipe
+    from transformer_mt.checkpoint import find_checkpoint
+    from transformer_mt.checkpoint_files import read_recipe
     from transformer_mt.recipe import parse_section
 
     recipe = read_recipe(find_checkpoint(args.run_dir, args.checkpoint))
@@ -244,7 +245,8 @@ def _settings(
 
 def _manifests(args: argparse.Namespace) -> list[Path]:
     """What says which weights are used: one file a run."""
-    from transformer_mt.checkpoint import MANIFEST, find_checkpoint
+    from transformer_mt.checkpoint import find_checkpoint
+    from transformer_mt.checkpoint_files import MANIFEST
 
     return [find_checkpoint(run, args.checkpoint) / MANIFEST for run in (args.run_dir, *args.ensemble)]
 

@@ -19,7 +19,8 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
-from transformer_mt.checkpoint import find_checkpoint, read_recipe
+from transformer_mt.checkpoint import find_checkpoint
+from transformer_mt.checkpoint_files import read_recipe
 from transformer_mt.errors import CheckpointError, DataError
 from transformer_mt.text.tokenizer import PAD_ID, Tokenizers
 

@@ -19,13 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_mt.checkpoint import (
-    TRAINED_ON,
-    Checkpoint,
-    load_weights,
-    rotate,
-    save_checkpoint,
-)
+from transformer_mt.checkpoint import TRAINED_ON, load_weights, rotate
+from transformer_mt.checkpoint_files import Checkpoint, save_checkpoint
 from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
 from transformer_mt.errors import CheckpointError, DivergenceError

@@ -10,6 +10,7 @@ import torch
 from random_run import MODELS, random_run
 
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 
 
@@ -18,9 +19,9 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A run with checkpoints of two steps, equal but for the second's weights, which are doubled."""
     folder = random_run(tmp_path / "run", model=MODELS[request.param])
     (step,) = ckpt.saved_steps(folder)
-    first = ckpt.read_checkpoint(ckpt.folder_of(folder, step))
+    first = files.read_checkpoint(files.folder_of(folder, step))
     loaded = ckpt.load_run(folder)
-    ckpt.save_checkpoint(
+    files.save_checkpoint(
         folder,
         step + 1,
         weights={name: 2 * weight for name, weight in first.weights.items()},

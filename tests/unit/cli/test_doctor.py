@@ -12,6 +12,7 @@ import torch
 from random_run import MODELS, random_run
 
 from transformer_mt import checkpoint as ckpt
+from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 from transformer_mt.data.tokenizer_report import TokenizerReport, as_plain
 from transformer_mt.errors import CheckpointError
@@ -35,7 +36,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def _flip_a_byte(run: Path) -> None:
-    path = ckpt.folder_of(run, 20) / ckpt.MODEL
+    path = files.folder_of(run, 20) / files.MODEL
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)

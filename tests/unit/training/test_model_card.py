@@ -5,7 +5,7 @@ import json
 import pytest
 from random_run import MODELS, random_run
 
-from transformer_mt.checkpoint import folder_of
+from transformer_mt.checkpoint_files import folder_of
 from transformer_mt.errors import CheckpointError
 from transformer_mt.json_file import write_json
 from transformer_mt.training.model_card import write_model_card
