@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 import time
@@ -22,6 +21,7 @@ from tools.bench.rows import FULL, FULL_PAIRS, QUICK, QUICK_PAIRS, choose
 from tools.bench.task import Measurement
 from tools.bench.workspace import ROOT, build, find_corpus
 from tools.command_line import Parser, count, one_line_errors, writable
+from transformer_mt.json_file import json_text
 
 
 def parser() -> Parser:
@@ -130,7 +130,7 @@ def _write(
         "measurements": {one.key: asdict(result) for one, result in results.items()},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json_text(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import multiprocessing
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.command_line import Parser, count, one_line_errors, writable
+from transformer_mt.json_file import json_text
 
 PARTS = {
     "machine": 40.0,
@@ -179,7 +179,7 @@ class Run:
     def _write(self) -> None:
         path = Path(self.args.json)
         scratch = path.with_name(path.name + ".new")
-        scratch.write_text(json.dumps(self.results, indent=1), encoding="utf-8")
+        scratch.write_text(json_text(self.results, indent=1), encoding="utf-8")
         scratch.replace(path)
 
 

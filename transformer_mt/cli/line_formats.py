@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.cli.source_lines import SourceLine
+from transformer_mt.json_file import json_text
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Candidate, Translation
@@ -126,7 +127,7 @@ def tab_separated(columns: Sequence[str]) -> str:
 def with_fields(given: str, added: Mapping[str, Any]) -> str:
     """A JSON object as it was read, to the letter (numbers, escapes, doubled names), with fields behind."""
     opened = given.strip(" \t\r\n")[:-1].rstrip(" \t\r\n")
-    return f"{opened}{'' if opened == '{' else ', '}{json.dumps(added, ensure_ascii=False)[1:]}"
+    return f"{opened}{'' if opened == '{' else ', '}{json_text(added)[1:]}"
 
 
 def decimal(score: float) -> str:
