@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import difflib
 import errno
+import fcntl
 import importlib
 import io
 import logging
@@ -20,7 +21,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from transformer_mt import __version__
 from transformer_mt.cli.stream_output import naming
@@ -95,6 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: words of the command line; None are those of this process, which ends after it.
     """
     _replace_closed_streams()
+    _wait_for_streams()
     _speak_utf_8()
     before = signal.getsignal(signal.SIGINT)
     with _terminable():
@@ -160,8 +162,23 @@ def _replace_closed_streams() -> None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), "r", encoding="utf-8")
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
-    if sys.stderr is None:
+    if sys.stderr is None or not _takes_text(sys.stderr):
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def _takes_text(stream: TextIO) -> bool:
+    """False where a shell has put its script, open for reading, in the place of a stream that was closed."""
+    try:
+        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+    except (OSError, ValueError):
+        return True  # an object of the caller's
+
+
+def _wait_for_streams() -> None:
+    """A parent may hand on pipes that do not wait, where "nothing yet" is taken for the end of the text."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.set_blocking(stream.fileno(), True)
 
 
 def _speak_utf_8() -> None:

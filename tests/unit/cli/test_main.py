@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -212,6 +213,32 @@ def test_a_closed_stream_is_an_error_only_where_it_is_used(
     )
     assert done.returncode == code
     assert done.stderr.count("\n") == (1 if message else 0) and message in done.stderr
+
+
+def test_a_shell_script_may_close_its_stderr(tmp_path: Path) -> None:
+    """Where that was, bash has the script itself, open for reading: what is said there is dropped."""
+    script = tmp_path / "script"
+    script.write_text(f'exec {sys.executable} -c "$1"\n', encoding="utf-8")
+    body = PROBE.format(body="print(1, file=sys.stderr)")
+    done = subprocess.run(["bash", "-c", 'exec bash "$0" "$1" 2>&-', script, body], check=False)
+    assert done.returncode == 0
+
+
+def test_a_pipe_that_does_not_wait_is_read_to_its_end() -> None:
+    """Pins that "nothing yet", as a pipe of some parents says, is not the end of the text."""
+    end, start = os.pipe()
+    os.set_blocking(end, False)
+    body = "print(len(sys.stdin.buffer.read1(9)), flush=True)\n    print(len(sys.stdin.buffer.read1(9)))"
+    with subprocess.Popen(
+        [sys.executable, "-c", PROBE.format(body=body)], stdin=end, stdout=subprocess.PIPE
+    ) as process:
+        os.close(end)
+        os.write(start, b"a\n")
+        assert process.stdout and process.stdout.readline() == b"2\n"
+        time.sleep(0.5)
+        os.write(start, b"bc\n")
+        assert process.stdout.readline() == b"3\n"
+        os.close(start)
 
 
 def test_a_caller_keeps_its_ctrl_c(verb: Verb) -> None:
