@@ -73,7 +73,10 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 def layer(word: str) -> int | str:
     """What --alignment takes."""
-    return word if word == "mean" else int(word)
+    try:
+        return word if word == "mean" else int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word}: must be the number of a layer from 1, or mean") from None
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:

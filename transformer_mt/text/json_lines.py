@@ -22,8 +22,11 @@ def parse_json(line: str, where: str) -> Any:
         DataError: it is not JSON.
     """
     try:
-        return json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        # Numbers are not looked at, and a float may have any number of digits.
+        return json.loads(line, parse_constant=_refuse, parse_int=float)
+    except RecursionError:
+        raise DataError(f"{where}: is nested too deeply to be read; write one flat object a line") from None
+    except ValueError as error:
         raise DataError(f"{where}: is not JSON ({error}); write one object a line") from None
 
 

@@ -198,6 +198,7 @@ def test_an_ensemble_is_several_runs(run: Path, tmp_path: Path, capfd: pytest.Ca
             "--prefix-field: --prefix names a file already; leave one",
         ),
         (["--source-field", "x"], "--source-field: lines of text have no fields; add --input-format jsonl"),
+        (["--format", "jsonl", "--added-prefix", "\udcff"], r"--added-prefix '\udcff': is no name of"),
         (["--added-prefix", "x"], "--added-prefix: text has no fields; add --format jsonl"),
     ],
 )
@@ -209,6 +210,13 @@ def test_flags_that_do_not_fit_together_are_refused(
     captured = capsys.readouterr()
     assert captured.err.startswith(f"transformer-mt: error: {message}")
     assert captured.err.count("\n") == 1
+
+
+def test_a_layer_is_a_number_or_the_mean(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What else there is to write is said."""
+    with pytest.raises(SystemExit):
+        main(["translate", str(run), "--alignment", "x"])
+    assert "argument --alignment: x: must be the number of a layer from 1, or mean" in capsys.readouterr().err
 
 
 def test_json_lines_come_back_with_all_their_fields(

@@ -113,7 +113,7 @@ def test_line_ends_inside_json_become_spaces(tmp_path: Path) -> None:
     [
         ("{", "is not JSON"),
         ("", "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
+        ("[" * 100_000, "is nested too deeply to be read; write one flat object a line"),
         ("[1]", "must be an object, but is an array; write one object a line"),
         ('{"de": "a", "fr": "b"}', "has no column `en`, only de, fr; needed are src and tgt, de and en, or"),
         ("{}", "has no column `de`, only none;"),

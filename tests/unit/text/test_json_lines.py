@@ -21,12 +21,19 @@ def test_a_text_is_one_line() -> None:
     assert text_of("a\nb\rc\u2028d", "f:1", "src") == "a b c\u2028d"
 
 
+def test_a_number_may_be_long() -> None:
+    """Python alone refuses to read an integer of more than 4,300 digits."""
+    assert columns_of(parse_json('{"src": "x", "id": %s}' % ("9" * 5000), "f:1"), "f:1")["src"] == "x"
+
+
 def test_what_is_no_record_is_told_with_its_place() -> None:
     """File and line, and what is there instead."""
     with pytest.raises(DataError, match=r"f:7: is not JSON \(.*\); write one object a line"):
         parse_json("{", "f:7")
     with pytest.raises(DataError, match=r"f:7: is not JSON \(it knows no -Infinity, only null\); write one"):
         parse_json('{"src": "x", "other": [-Infinity]}', "f:7")
+    with pytest.raises(DataError, match="f:7: is nested too deeply to be read; write one flat object a line"):
+        parse_json("[" * 100_000, "f:7")
     with pytest.raises(DataError, match="f:7: must be an object, but is an array; write one object a line"):
         columns_of([1], "f:7")
     with pytest.raises(DataError, match="f:7: `src` must be text, but is a number; mend it"):
