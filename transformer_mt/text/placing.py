@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from transformer_mt.text.words import unit_spans
 
@@ -40,6 +41,8 @@ class Placing:
                     f"{len(self.source_units)} and a translation of {len(self.target_units)} units"
                 )
             self.links[source_unit].append(target_unit)
+        linked = (unit if targets else -1 for unit, targets in enumerate(self.links))
+        self._last_linked = list(accumulate(linked, max, initial=-1))
 
     def units_at(self, start: int, end: int) -> range:
         """Source units that share a character with source[start:end]."""
@@ -56,14 +59,15 @@ class Placing:
         A mark of the sentence at the end of that target unit is left behind it, unless source[:end] ends with
         one too.
         """
-        for source_unit in reversed(range(bisect_left(self.source_units, end, key=lambda span: span[0]))):
-            if self.links[source_unit]:
-                before = self.source[: min(end, self.source_units[source_unit][1])]
-                start, last = self.target_units[self.links[source_unit][-1]]
-                if not ends_with_mark(before):
-                    last = without_marks(self.translation, start, last, head=False)[1]
-                return last
-        return 0
+        units_before = bisect_left(self.source_units, end, key=lambda span: span[0])
+        source_unit = self._last_linked[units_before]
+        if source_unit < 0:
+            return 0
+        stop = min(end, self.source_units[source_unit][1])
+        start, last = self.target_units[self.links[source_unit][-1]]
+        if not ends_with_mark(self.source[stop - 1 : stop]):
+            last = without_marks(self.translation, start, last, head=False)[1]
+        return last
 
 
 def overlapping(spans: Sequence[Span], start: int, end: int) -> range:

@@ -78,8 +78,9 @@ class Verbatim:
     def _protected_as_written(self, readable: Readable) -> Iterator[Span]:
         """What the patterns match where entities are not read, if no entity is cut: 39 is none of `&#39;`."""
         line = "".join(readable.written)
-        for start, end in protected_spans(line, self._patterns):
-            first, last = readable.places((start, end))
+        spans = protected_spans(line, self._patterns)
+        places = readable.places(place for span in spans for place in span)
+        for (start, end), first, last in zip(spans, places[::2], places[1::2], strict=True):
             if "".join(readable.written[first:last]) == line[start:end]:
                 yield first, last
 

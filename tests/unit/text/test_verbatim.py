@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any
+
 import pytest
 
 from transformer_mt.errors import ConfigError
+from transformer_mt.text.entities import Readable
 from transformer_mt.text.verbatim import Verbatim
+
+
+def steps(run: Callable[[], object]) -> int:
+    """How many lines of Python it runs: the same on every machine, unlike a time."""
+    number = 0
+
+    def count(_frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal number
+        number += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return number
 
 
 def test_protected_strings_are_looked_for_between_tags() -> None:
@@ -125,3 +149,42 @@ def test_a_bad_pattern_is_told_at_once() -> None:
     """Before any line is read."""
     with pytest.raises(ConfigError, match=r"--protect '\[': is no regular expression"):
         Verbatim(["["])
+
+
+def test_places_of_a_line_are_counted_once_for_all_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time they are counted through the whole line."""
+    calls: list[Readable] = []
+    places = Readable.places
+
+    def counted(self: Readable, of: Iterable[int]) -> list[int]:
+        calls.append(self)
+        return places(self, of)
+
+    monkeypatch.setattr(Readable, "places", counted)
+    assert len(Verbatim([r"\d+"], tags=True).source("1 &amp; " * 9).spans) == 9
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("piece", "alignment"),
+    [
+        ("1 &amp; ", True),
+        ("1 &amp; ", False),
+        ("eins<br/> ", True),
+        ("eins<br/> ", False),
+        ("a <b>b</b> ", False),
+    ],
+)
+def test_a_line_of_four_times_the_length_takes_about_four_times_as_long(
+    piece: str, *, alignment: bool
+) -> None:
+    """Not sixteen times, aligned or not: what is known of the whole line is found out once."""
+    verbatim = Verbatim([r"\d+"], tags=True)
+
+    def calls(number: int) -> int:
+        source = verbatim.source(piece * number)
+        translation = source.text if alignment else "x " * number
+        links = [(unit, unit) for unit in range(len(source.text.split()))] if alignment else []
+        return steps(lambda: verbatim.finish(verbatim.source(piece * number), translation, links))
+
+    assert calls(400) < 6 * calls(100)
