@@ -1,51 +1,46 @@
-"""An output file that stands there whole: whether anything is left to do for it.
+"""An output file that stands there whole: whether a command would write the same.
 
-Its journal is gone, so what can be told is what the file itself tells: how many lines it is of, and when it
-was written. The settings it was made by cannot be seen in it.
+What it was made of is known where it was finished with --resume: its journal has stayed then.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from transformer_mt.cli.partial_output import partial_names
-from transformer_mt.text.arrivals import STDIN, is_regular
+from transformer_mt.cli.output_journal import names_beside, other_output, other_source, read_journal
 
 
 def stands_whole(path: str) -> bool:
     """Whether there is an output, and no unfinished one beside it."""
-    return Path(path).is_file() and not partial_names(path)[0].exists()
+    return Path(path).is_file() and not names_beside(path).partial.exists()
 
 
-def difference(path: str, style: str, files: Iterable[str | Path], lines: int) -> str | None:
-    """Why a whole output is not that of a source, in a few words; None where it is, as far as can be told.
+def check_finished(path: str, settings: Mapping[str, Any], source: Iterable[bytes]) -> int:
+    """Refuse a whole output that is not that of these settings and this source.
 
     Args:
-        path: the output.
-        style: its format, one of `line_formats.FORMATS`.
-        files: that it depends on, and `-`.
-        lines: how many these have.
+        path: the output, which has a journal.
+        settings: as in `read_journal`.
+        source: what each line was read from.
+
+    Returns:
+        How many source lines there are.
+
+    Raises:
+        ConfigError: it was made with other settings.
+        DataError: it was changed, or made of another source; as `read_journal`.
     """
-    found = _num_sources(path, style)
-    if found != lines:
-        of = "is of another format" if found is None else f"has {found} lines"
-        return f"{of}, but the source has {lines} lines"
-    made = os.stat(path).st_mtime_ns
-    for file in files:
-        if file != STDIN and is_regular(str(file)) and os.stat(file).st_mtime_ns > made:
-            return f"is older than {file}"
-    return None
-
-
-def _num_sources(path: str, style: str) -> int | None:
-    """How many source lines an output is of; None where it has another format."""
-    count, last = 0, b""
+    record = names_beside(path).record
+    journal = read_journal(record, path, settings)
     with open(path, "rb") as stream:
-        for count, last in enumerate(stream, start=1):  # noqa: B007 (the last one is meant)
-            pass
-    if not count or style in ("text", "jsonl"):
-        return count
-    number = last.split(b"\t" if style == "tsv" else b" ", 1)[0]
-    return int(number) + (style == "moses") if number.isdigit() else None
+        if hashlib.file_digest(stream, "sha256").hexdigest() != journal.output_sha256:
+            raise other_output(path, record)
+    lines, read = 0, hashlib.sha256()
+    for lines, line in enumerate(source, start=1):  # noqa: B007 (the last number is meant)
+        read.update(line + b"\n")
+    if (lines, read.hexdigest()) != (journal.lines, journal.source_sha256):
+        raise other_source(path, journal.lines)
+    return lines

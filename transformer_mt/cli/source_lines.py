@@ -34,7 +34,7 @@ class SourceLine:
     @property
     def key(self) -> bytes:
         """All that its translation depends on."""
-        return f"{self.raw}\n{self.prefix}".encode()
+        return f"{self.raw}\n{self.prefix}\n{self.is_json}".encode()
 
 
 class SourceLines:

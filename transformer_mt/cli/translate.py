@@ -1,13 +1,12 @@
 """`transformer-mt translate`: lines in, translations of them out, in order.
 
 Parses flags and joins the parts: `source_lines` reads, `decoding.translator` translates, `line_formats` and
-`partial_output` write, `summary` counts.
+`partial_output` write, `finished_output` finds what is done already, `summary` counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import logging
 import sys
 import time
@@ -16,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer_mt import __version__
 from transformer_mt.cli.line_flags import add_line_arguments, pick_format, reads_json
 from transformer_mt.cli.line_formats import LineFormat
 from transformer_mt.cli.model_flags import (
@@ -25,13 +23,9 @@ from transformer_mt.cli.model_flags import (
     load_translator,
     refuse_overwriting,
 )
+from transformer_mt.cli.output_journal import names_beside
 from transformer_mt.cli.source_lines import SourceLine, SourceLines
-from transformer_mt.cli.translate_flags import (
-    LINES_PER_WORKER,
-    MOST_SHARES,
-    add_input_arguments,
-    add_output_arguments,
-)
+from transformer_mt.cli.translate_flags import LINES_PER_WORKER, add_input_arguments, add_output_arguments
 from transformer_mt.errors import EXIT_OK, ConfigError, DataError
 from transformer_mt.text.arrivals import STDIN
 from transformer_mt.text.lines import one_line
@@ -56,38 +50,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate files or stdin. Returns 3 where a line did not fit into the memory and has no translation."""
+    from transformer_mt.checkpoint import find_checkpoint
+    from transformer_mt.checkpoint_files import read_recipe
     from transformer_mt.cli.summary import Summary
+    from transformer_mt.cli.translate_settings import buffer_size, settings_of, translator_options
     from transformer_mt.decoding.translation import MEMORY
+    from transformer_mt.recipe import parse_section
 
     files = args.files or [STDIN]
     _refuse(args, files)
     if args.quiet:
         logging.getLogger("transformer_mt").setLevel(logging.WARNING)
-    style, sources = _formats(args, files)
-    total = sources.count()
-    if args.resume and _is_done(args, style, sources, total):
+    recipe = read_recipe(find_checkpoint(args.run_dir, args.checkpoint))
+    decoding = parse_section(decoding_flags(args), recipe.decoding)
+    style, sources = _formats(args, files, recipe.data.src_lang, nbest=decoding.nbest > 1)
+    total, size = sources.count(), buffer_size(args)
+    settings = settings_of(args, decoding, style.name, size)
+    if args.resume and _is_done(args, settings, sources):
         return EXIT_OK
-    translator = load_translator(args, *args.ensemble, **_options(args))
+    translator = load_translator(args, *args.ensemble, **translator_options(args))
     style = replace(style, pieces=_spelling(translator))
-    size = args.buffer_size or LINES_PER_WORKER * min(translator.num_workers, MOST_SHARES)
     summary = Summary()
-    with _output(args, translator, style, size) as output:
+    with _output(args, settings) as output:
         done = _translated(translator, sources.buffers(size), style, output, summary)
         _show_progress(args, done, total, output.found)
     for line in summary.told():
         _say(args, line)
     # Every line has come out, but not every translation.
     return DataError.exit_code if summary.flags[MEMORY] else EXIT_OK
-
-
-def _options(args: argparse.Namespace) -> dict[str, Any]:
-    """What `Translator.load` takes besides model and search; all of it changes what is written."""
-    return {
-        "token_scores": args.token_scores,
-        "alignment": args.alignment,
-        "protect": args.protect,
-        "tags": args.tags,
-    }
 
 
 def _spelling(translator: Translator) -> Callable[[Sequence[int]], list[str]]:
@@ -110,24 +100,18 @@ def _refuse(args: argparse.Namespace, files: Sequence[str]) -> None:
     if not _is_replaced(args.output):
         refuse_overwriting("--output", args.output, [])
         return
-    from transformer_mt.cli.partial_output import partial_names
-
     read = [*files, args.prefix] if args.prefix else files
-    for written in (args.output, *map(str, partial_names(args.output))):
+    for written in (args.output, *map(str, names_beside(args.output))):
         refuse_overwriting("--output", written, read)
 
 
-def _formats(args: argparse.Namespace, files: Sequence[str]) -> tuple[LineFormat, SourceLines]:
-    """How lines are written and read; the recipe of the run says how many translations and which language."""
-    from transformer_mt.checkpoint import find_checkpoint
-    from transformer_mt.checkpoint_files import read_recipe
-    from transformer_mt.recipe import parse_section
-
-    recipe = read_recipe(find_checkpoint(args.run_dir, args.checkpoint))
-    nbest = parse_section(decoding_flags(args), recipe.decoding).nbest > 1
+def _formats(
+    args: argparse.Namespace, files: Sequence[str], src_lang: str, *, nbest: bool
+) -> tuple[LineFormat, SourceLines]:
+    """How lines are written and read."""
     more = {"--nbest": nbest, "--token-scores": args.token_scores, "--alignment": args.alignment is not None}
     asked = next((flag for flag, given in more.items() if given), None)
-    fields = [args.source_field] if args.source_field else ["src", recipe.data.src_lang]
+    fields = [args.source_field] if args.source_field else ["src", src_lang]
     json_in = reads_json(files, args.input_format)
     for flag, given in (("--source-field", args.source_field), ("--prefix-field", args.prefix_field)):
         if given and not json_in:
@@ -150,18 +134,20 @@ def _formats(args: argparse.Namespace, files: Sequence[str]) -> tuple[LineFormat
     )
 
 
-def _is_done(args: argparse.Namespace, style: LineFormat, sources: SourceLines, total: int | None) -> bool:
+def _is_done(args: argparse.Namespace, settings: dict[str, Any], sources: SourceLines) -> bool:
     """Whether an earlier command has left nothing to do; a script may always say --resume."""
-    from transformer_mt.cli.finished_output import difference, stands_whole
+    from transformer_mt.cli.finished_output import check_finished, stands_whole
 
     if not stands_whole(args.output):
         return False
-    lines = sum(map(len, sources.buffers(LINES_PER_WORKER))) if total is None else total
-    other = difference(args.output, style.name, [*sources.named, *_manifests(args)], lines)
-    if other and total is None:  # what has been read is gone
-        raise DataError(f"{args.output}: {other}; leave out --resume to translate all of it anew")
-    _say(args, f"{args.output}: {other or f'is there, with all {lines} lines; delete it to begin anew'}")
-    return other is None
+    record = names_beside(args.output).record
+    if not record.exists():
+        _say(args, f"{args.output}: no {record.name} says what it was made of; all of it is translated anew")
+        return False
+    keys = (line.key for buffer in sources.buffers(LINES_PER_WORKER) for line in buffer)
+    lines = check_finished(args.output, settings, keys)
+    _say(args, f"{args.output}: is there, with all {lines} lines; delete it to begin anew")
+    return True
 
 
 def _translated(
@@ -198,57 +184,18 @@ def _show_progress(args: argparse.Namespace, done: Iterator[int], total: int | N
             bar.update(lines)
 
 
-def _output(
-    args: argparse.Namespace, translator: Translator, style: LineFormat, size: int
-) -> PartialOutput | StreamOutput:
+def _output(args: argparse.Namespace, settings: dict[str, Any]) -> PartialOutput | StreamOutput:
     from transformer_mt.cli.partial_output import PartialOutput
     from transformer_mt.cli.stream_output import StreamOutput
 
     if not _is_replaced(args.output):
         return StreamOutput(args.output)
-    settings = _settings(args, translator, style, size)
     output = PartialOutput(args.output, settings, resume=args.resume)
     if output.found:
         _say(args, f"{output.partial}: has {output.found} lines; goes on with line {output.found + 1}")
     elif args.resume:
         _say(args, f"{output.partial}: nothing is there yet; begins with line 1")
     return output
-
-
-def _settings(
-    args: argparse.Namespace, translator: Translator, style: LineFormat, size: int
-) -> dict[str, Any]:
-    """All that the written lines depend on besides the source; the same lines come of the same settings."""
-    import torch
-
-    decoding = translator.decoding.model_dump()
-    if decoding["precision"] in ("fp32", "int8"):
-        del decoding["batch_size"]  # batches and buffers change nothing then
-    else:
-        decoding["buffer_size"] = size
-    return {
-        "transformer_mt": __version__,
-        "torch": torch.__version__,
-        "device": translator.device.type,
-        "checkpoint": [hashlib.sha256(path.read_bytes()).hexdigest() for path in _manifests(args)],
-        "shortlist": args.shortlist,
-        "format": style.name,
-        "added_prefix": args.added_prefix,
-        "input_format": args.input_format,
-        "source_field": args.source_field,
-        "prefix": args.prefix is not None,
-        "prefix_field": args.prefix_field,
-        **_options(args),
-        **decoding,
-    }
-
-
-def _manifests(args: argparse.Namespace) -> list[Path]:
-    """What says which weights are used: one file a run."""
-    from transformer_mt.checkpoint import find_checkpoint
-    from transformer_mt.checkpoint_files import MANIFEST
-
-    return [find_checkpoint(run, args.checkpoint) / MANIFEST for run in (args.run_dir, *args.ensemble)]
 
 
 def _is_replaced(output: str | None) -> bool:

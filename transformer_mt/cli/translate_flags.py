@@ -22,7 +22,10 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         help="write here instead of to stdout; appears when all is done, and is FILE.partial until then",
     )
     group.add_argument(
-        "--resume", action="store_true", help="go on with the FILE.partial that an interrupted command left"
+        "--resume",
+        action="store_true",
+        help="go on with the FILE.partial that an interrupted command left; what is finished stays, told by "
+        "FILE.done.json, and other settings or another source are refused",
     )
     group.add_argument(
         "--format",

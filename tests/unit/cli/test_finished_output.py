@@ -1,9 +1,9 @@
-"""`translate --resume` where an output stands whole: nothing is done for its source, all for another one."""
+"""`translate --resume` where an output stands whole: all is as before, or it is refused."""
 
 from __future__ import annotations
 
 import io
-import os
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +13,6 @@ from random_run import random_run
 
 from transformer_mt.cli.main import main
 from transformer_mt.decoding.translator import Translator
-
-FAR = 2**62
-"""Nanoseconds of a time that has not come."""
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +45,19 @@ def test_what_is_done_is_not_done_again(
     monkeypatch: pytest.MonkeyPatch,
     style: str,
 ) -> None:
-    """In every format, of a file and of a stream; the file stays untouched and no model is loaded."""
+    """In every format, of a file, its copy and a stream; the file stays untouched and no model is loaded."""
     words = ["--format", style, *([] if style == "text" else ["--nbest", "2"])]
-    assert translate(tmp_path / "in", *words) == 0
+    assert translate(tmp_path / "in", "--resume", *words) == 0
     made = (tmp_path / "out").stat()
     monkeypatch.setattr(Translator, "load", None)
     said = f"transformer-mt: {tmp_path / 'out'}: is there, with all 3 lines; delete it to begin anew\n"
     capsys.readouterr()
-    assert translate(tmp_path / "in", "--resume", *words) == 0
-    assert capsys.readouterr().err == said
-    _stdin(monkeypatch, (tmp_path / "in").read_bytes())
+    content = (tmp_path / "in").read_bytes()
+    (tmp_path / "copy").write_bytes(content)
+    for name in ("in", "copy"):
+        assert translate(tmp_path / name, "--resume", "--buffer-size", "2", *words) == 0
+        assert capsys.readouterr().err == said
+    _stdin(monkeypatch, content)
     assert translate("--resume", *words) == 0
     assert capsys.readouterr().err == said
     found = (tmp_path / "out").stat()
@@ -65,50 +65,107 @@ def test_what_is_done_is_not_done_again(
 
 
 @pytest.mark.parametrize(
-    ("content", "times", "said"),
+    ("source", "output", "words", "code", "said"),
     [
-        ("abe\nnor\n", {}, "has 3 lines, but the source has 2 lines"),
-        ("a\nb\nc\nd\n", {}, "has 3 lines, but the source has 4 lines"),
-        ("abe\nnor\nd\n", {"in": FAR}, "is older than in"),
-        ("abe diek\n\nnor\n", {"in": 1, "out": 1}, "is older than one/checkpoints/step_00000020/"),
+        ("abe\nnor\n", None, [], 3, "out: its 3 lines were made of another source; give that one, or delete"),
+        ("abe diek\n\nnor\nd\n", None, [], 3, "out: its 3 lines were made of another source"),
+        ("abe diek\n\nnar\n", None, [], 3, "out: its 3 lines were made of another source"),
+        (None, lambda made: made[:-1], [], 3, "out: is not what out.done.json tells of; delete both to"),
+        (None, lambda made: b"3\tx\n", [], 3, "out: is not what out.done.json tells of"),
+        (
+            None,
+            None,
+            ["--format", "jsonl"],
+            2,
+            "out: was made with other settings (format was tsv, is jsonl)",
+        ),
+        (
+            None,
+            None,
+            ["--protect", "a"],
+            2,
+            "other settings (protect was [], is ['a']); use those, or delete",
+        ),
+        (None, None, ["--beam-size", "2"], 2, "other settings (beam_size was 3, is 2)"),
+        (None, None, ["--ensemble", "one"], 2, "out: was made with other settings (checkpoint was ["),
     ],
 )
-def test_what_became_of_another_source_is_done_again(
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_was_made_otherwise_is_refused(
     *,
     translate: Callable[..., int],
     tmp_path: Path,
     run: Path,
     capsys: pytest.CaptureFixture[str],
-    content: str,
-    times: dict[str, int],
-    said: str,
-) -> None:
-    """It has shrunk, grown or changed, or the weights have: as without --resume."""
-    assert translate(tmp_path / "in", "--format", "tsv") == 0
-    (tmp_path / "in").write_text(content)
-    for name, time in times.items():
-        os.utime(tmp_path / name, ns=(time, time))
-    capsys.readouterr()
-    assert translate(tmp_path / "in", "--format", "tsv", "--resume") == 0
-    told = capsys.readouterr().err.replace(f"{tmp_path}/", "").replace(f"{run.parent}/", "")
-    assert told.startswith(f"transformer-mt: out: {said}")
-    found = (tmp_path / "out").read_bytes()
-    assert translate(tmp_path / "in", "--format", "tsv", "--quiet") == 0
-    assert (tmp_path / "out").read_bytes() == found
-
-
-def test_of_a_stream_what_has_been_read_is_gone(
-    translate: Callable[..., int],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    source: str | None,
+    output: Callable[[bytes], bytes] | None,
+    words: list[str],
+    code: int,
+    said: str,
+    streamed: bool,
 ) -> None:
-    """So a difference is an error, and the finished output stays; another format is a difference too."""
+    """Another source, other settings, a file that was changed: one line says what, and all stays."""
+    out = tmp_path / "out"
+    assert translate(tmp_path / "in", "--resume", "--format", "tsv") == 0
+    if source is not None:
+        (tmp_path / "in").write_text(source)
+    if output is not None:
+        out.write_bytes(output(out.read_bytes()))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(Translator, "load", None)
+    _stdin(monkeypatch, (tmp_path / "in").read_bytes())
+    words = [str(run) if word == "one" else word for word in words]
+    capsys.readouterr()
+    assert translate("-" if streamed else tmp_path / "in", "--resume", "--format", "tsv", *words) == code
+    (message,) = capsys.readouterr().err.replace(f"{tmp_path}/", "").splitlines()
+    assert message.startswith("transformer-mt: error: out: ")
+    assert said in message
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_another_reading_of_the_same_bytes_is_another_source(
+    translate: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The name of a file may say that its lines are objects."""
+    for name in ("a.jsonl", "a.txt"):
+        (tmp_path / name).write_text('{"src": "abe"}\n')
+    assert translate(tmp_path / "a.jsonl", "--resume", "--format", "tsv") == 0
+    assert translate(tmp_path / "a.txt", "--resume", "--format", "tsv") == 3
+    assert "out: its 1 lines were made of another source" in capsys.readouterr().err
+
+
+def test_what_nothing_is_known_of_is_done_again(
+    translate: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was made without --resume; then no file but it is there, and one line says why all begins anew."""
+    (tmp_path / "out").write_text("1\n2\n3\n")
+    assert translate(tmp_path / "in", "--resume") == 0
+    said = "out: no out.done.json says what it was made of; all of it is translated anew\n"
+    assert capsys.readouterr().err.replace(f"{tmp_path}/", "").startswith(f"transformer-mt: {said}")
+    made, record = (tmp_path / "out").read_bytes(), tmp_path / "out.done.json"
+    assert made != b"1\n2\n3\n"
+    assert json.loads(record.read_text())["lines"] == 3
+    (tmp_path / "out").write_text("old\n")
     assert translate(tmp_path / "in") == 0
-    made = (tmp_path / "out").read_bytes()
-    for style, said in (("text", "has 3 lines, but"), ("tsv", "is of another format, but")):
-        _stdin(monkeypatch, b"a\n")
-        assert translate("--resume", "--format", style) == 3
-        message = f"out: {said} the source has 1 lines; leave out --resume to translate all of it anew"
-        assert message in capsys.readouterr().err
     assert (tmp_path / "out").read_bytes() == made
+    assert not record.exists()
+
+
+def test_a_record_that_cannot_be_read_is_named(
+    translate: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says nothing about the output, so both must go."""
+    assert translate(tmp_path / "in", "--resume") == 0
+    (tmp_path / "out.done.json").write_text("[")
+    assert translate(tmp_path / "in", "--resume") == 3
+    assert "out.done.json: tells nothing about " in capsys.readouterr().err
+
+
+def test_a_source_is_not_written_over_by_a_record(
+    translate: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every name that is written to may be that of an input."""
+    (tmp_path / "out.done.json").write_text("abe\n")
+    assert translate(tmp_path / "out.done.json", "--resume") == 2
+    assert "out.done.json: is also the input" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 from transformer_mt.cli import partial_output
-from transformer_mt.cli.partial_output import PartialOutput, partial_names
+from transformer_mt.cli.output_journal import names_beside
+from transformer_mt.cli.partial_output import PartialOutput
 from transformer_mt.errors import ConfigError, DataError
 
 SETTINGS: dict[str, Any] = {"checkpoint": ["a"], "beam_size": 5}
@@ -70,6 +72,20 @@ def test_what_is_done_is_kept_and_continued(tmp_path: Path) -> None:
         raise DataError("no memory")
     _finish(out)
     assert out.read_bytes() == b"ONE\nTWO\nTHREE\nFOUR\n"
+    assert sorted(os.listdir(tmp_path)) == ["out", "out.done.json"]
+
+
+def test_the_journal_stays_for_who_resumes(tmp_path: Path) -> None:
+    """It tells of the finished file then, and never of one that has gone."""
+    out, record = tmp_path / "out", tmp_path / "out.done.json"
+    _finish(out, SOURCE[:3])
+    entry = json.loads(record.read_text())
+    assert (entry["lines"], entry["bytes"], entry["settings"]) == (3, 14, SETTINGS)
+    assert entry["source_sha256"] == hashlib.sha256(b"one\ntwo\nthree\n").hexdigest()
+    assert entry["output_sha256"] == hashlib.sha256(b"ONE\nTWO\nTHREE\n").hexdigest()
+    with _open(out) as output:
+        output.write(SOURCE[:1], b"ONE\n")
+        assert json.loads(record.read_text()) == entry
     assert os.listdir(tmp_path) == ["out"]
 
 
@@ -147,7 +163,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path, damage: Any, m
     """A file that is not ours, a journal of another version, a partial output that was changed."""
     out = tmp_path / "out"
     _leave(out)
-    partial, journal = partial_names(out)
+    partial, journal, _ = names_beside(out)
     damaged = damage(json.loads(journal.read_text()))
     journal.write_text("{" if damaged is None else json.dumps(damaged))
     with pytest.raises(DataError, match=message):
@@ -159,7 +175,7 @@ def test_a_partial_output_without_its_journal_is_refused(tmp_path: Path) -> None
     """Nothing says of which source its lines are."""
     out = tmp_path / "out"
     _leave(out)
-    partial, journal = partial_names(out)
+    partial, journal, _ = names_beside(out)
     journal.unlink()
     with pytest.raises(
         DataError, match=r"out.partial.json: is missing, and nothing else says .*; delete that"

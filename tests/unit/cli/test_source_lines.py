@@ -73,7 +73,7 @@ def test_prefixes_come_from_a_field_or_a_file(tmp_path: Path) -> None:
     prefixes = str(_file(tmp_path, "p.txt", "A\n\nB\n"))
     lines = _lines(path, prefix_file=prefixes, size=2)
     assert [line.prefix for line in lines] == ["A", "", "B"]
-    assert lines[0].key == b'{"src": "a", "p": "The"}\nA'
+    assert lines[0].key == b'{"src": "a", "p": "The"}\nA\nTrue'
     assert SourceLines([str(path)], prefix_file=prefixes).count() == 3
 
 

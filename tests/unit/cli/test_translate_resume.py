@@ -133,7 +133,7 @@ def test_what_was_done_is_kept_and_not_done_again(
     first, last = capsys.readouterr().err.splitlines()[:2]
     assert first.endswith("out.partial: has 30 lines; goes on with line 31")
     assert last.startswith("transformer-mt: 60 lines (0 blank), ")
-    assert sorted(os.listdir(tmp_path)) == ["in.txt", "out"]
+    assert sorted(os.listdir(tmp_path)) == ["in.txt", "out", "out.done.json"]
 
 
 def test_stdin_is_continued_by_the_lines_it_gives_again(
