@@ -5,7 +5,7 @@ What a tag is, and how the line looks without them, is known to `markup.py`.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,9 +33,10 @@ def put_back(
 ) -> str:
     """Put the tags of the source into the translation, each once and as it was.
 
-    A pair encloses the words that are aligned with those it enclosed, and what stands between them; pairs
-    that would cross are widened until one holds the other, so tags that were nested well are so again. A pair
-    whose words have no counterpart encloses nothing. Any other tag follows the word that is aligned with the
+    A pair encloses the words that are aligned with those it enclosed, and what stands between them: all of
+    the translation, if it enclosed all of the source. Pairs are widened to hold those that they held, and
+    cut where they would hold or cross others, so tags are nested as they were. A pair for whose words no
+    counterpart is found, or left, encloses nothing. Any other tag follows the word that is aligned with the
     word before it, or precedes the one aligned with the word that it stood at.
 
     Args:
@@ -57,11 +58,14 @@ def put_back(
 
 @dataclass
 class _Single:
-    """Tags that stand at one place: one that is in no pair, or an empty pair with all that is in it."""
+    """Tags that stand at one place: one that is in no pair, or an empty pair with all that is in it.
+
+    inside: opening tag of the pair around it. number: of its first tag.
+    """
 
     tags: list[Tag]
     inside: int | None
-    """Opening tag of the pair around it."""
+    number: int
 
 
 class _Placed(NamedTuple):
@@ -82,25 +86,44 @@ class _Layout:
         self._spans: dict[int, Span] = {}  # opening tag -> what its pair encloses
         self._parents: dict[int, int | None] = {}
         self._singles: list[_Single] = []
-        self._read()
-        self._nested = self._make_nested()
+        self._read_pairs()
+        self._widen()
+        self._children = self._parted()
+        # By place, the outer one of two first.
+        self._nested = sorted(
+            self._spans, key=lambda index: (self._spans[index][0], -self._spans[index][1], index)
+        )
+        self._read_singles()
 
-    def _read(self) -> None:
-        """Tell pairs, with what they enclose, from single tags."""
+    def _read_pairs(self) -> None:
+        """What each pair encloses by itself, and which pair is around it."""
+        around: list[int] = []
+        for index, tag in enumerate(self._tags):
+            if tag.partner is None:
+                continue
+            if tag.partner < index:
+                around.pop()
+            elif span := self._span(tag, self._tags[tag.partner]):
+                self._spans[index], self._parents[index] = span, around[-1] if around else None
+                around.append(index)
+            else:
+                around.append(index)
+
+    def _read_singles(self) -> None:
+        """Those in no pair, and pairs that enclose nothing."""
         around: list[int] = []
         index = 0
         while index < len(self._tags):
             tag = self._tags[index]
             inside = around[-1] if around else None
             if tag.partner is None:
-                self._singles.append(_Single([tag], inside))
+                self._singles.append(_Single([tag], inside, index))
             elif tag.partner < index:
                 around.pop()
-            elif span := self._span(tag, self._tags[tag.partner]):
-                self._spans[index], self._parents[index] = span, inside
+            elif index in self._spans:
                 around.append(index)
             else:
-                self._singles.append(_Single(list(self._tags[index : tag.partner + 1]), inside))
+                self._singles.append(_Single(list(self._tags[index : tag.partner + 1]), inside, index))
                 index = tag.partner
             index += 1
 
@@ -109,6 +132,9 @@ class _Layout:
         placing, source = self._placing, self._placing.source
         start, end = opening.place, closing.place
         units = placing.units_at(start, end)
+        if units and placing.target_units and not (source[:start].strip() or source[end:].strip()):
+            first, last = placing.target_units[0][0], placing.target_units[-1][1]
+            return self._outside(first)[0], self._outside(last)[1]
         if len(units) == len(placing.source_units):  # all of the line is all of the translation
             targets: Sequence[int] = range(len(placing.target_units))
         else:
@@ -131,44 +157,63 @@ class _Layout:
         inside = overlapping(self._unbroken, place, place)
         return self._unbroken[inside[0]] if inside else (place, place)
 
-    def _make_nested(self) -> list[int]:
-        """Widen pairs until of any two that share a word one holds the other.
-
-        Returns:
-            The opening tags by the places of their pairs, the outer one of two first.
-        """
+    def _widen(self) -> None:
+        """Pairs hold what those hold that stood in them."""
         spans = self._spans
         for index in reversed(spans):  # from the inside to the outside
             parent = self._parents[index]
             if parent is not None:
                 spans[parent] = min(spans[parent][0], spans[index][0]), max(spans[parent][1], spans[index][1])
-        order = sorted(spans, key=lambda index: (spans[index][0], -spans[index][1], index))
-        open_pairs: list[int] = []
-        for index in order:
-            start, end = spans[index]
-            while open_pairs and spans[open_pairs[-1]][1] <= start:
-                open_pairs.pop()
-            for outer in reversed(open_pairs):
-                if spans[outer][1] >= end:
-                    break
-                spans[outer] = spans[outer][0], end
-            open_pairs.append(index)
-        return order
+
+    def _parted(self) -> dict[int | None, list[int]]:
+        """Cut pairs until those of which none held the other share no word; what is left empty is none.
+
+        Returns:
+            Opening tags of pairs, or None for the line -> those of the pairs directly inside, by place.
+        """
+        spans = self._spans
+        children: dict[int | None, list[int]] = defaultdict(list)
+        for index, parent in self._parents.items():
+            children[parent].append(index)
+        for parent in (None, *self._parents):  # from the outside to the inside
+            taken, last = (0, len(self._placing.translation)) if parent is None else spans.get(parent, (0, 0))
+            ordered = sorted(children[parent], key=lambda index: (spans[index], index))
+            starts = [spans[index][0] for index in ordered]
+            children[parent] = []
+            for index in ordered:
+                start, end = max(spans[index][0], taken), min(spans[index][1], last)
+                following = bisect_right(starts, start)
+                if following < len(starts):
+                    end = min(end, starts[following])
+                start, end = self._without_spaces(start, end)
+                if start < end:
+                    spans[index] = start, end
+                    taken = end
+                    children[parent].append(index)
+                else:
+                    del spans[index]
+        return children
+
+    def _without_spaces(self, start: int, end: int) -> Span:
+        text = self._placing.translation
+        while start < end and text[start].isspace():
+            start += 1
+        while start < end and text[end - 1].isspace():
+            end -= 1
+        return self._outside(start)[0], self._outside(end)[1]
 
     def tags_at(self) -> dict[int, list[_Placed]]:
         """Place of the translation -> the tags that come there, in order."""
         free: dict[int, list[_Single]] = defaultdict(list)
         at_start: dict[int, list[_Single]] = defaultdict(list)
         at_end: dict[int, list[_Single]] = defaultdict(list)
-        for single in self._singles:
-            place = self._place(single)
-            if single.inside is not None:
-                start, end = self._spans[single.inside]
-                place = min(max(place, start), end)
-                if place in (start, end):
-                    (at_start if place == start else at_end)[single.inside].append(single)
-                    continue
-            free[place].append(single)
+        for neighbours in self._neighbours():
+            inside = neighbours[0].inside
+            place = self._beside_pairs(self._place(neighbours), neighbours[0])
+            if inside is None or place not in self._spans[inside]:
+                free[place] += neighbours
+            else:
+                (at_start if place == self._spans[inside][0] else at_end)[inside] += neighbours
         tags: dict[int, list[_Placed]] = defaultdict(list)
         for index in reversed(self._nested):
             here = tags[self._spans[index][1]]
@@ -182,16 +227,43 @@ class _Layout:
             here += _alone(at_start[index])
         return tags
 
-    def _place(self, single: _Single) -> int:
-        """Where a single tag comes: with the word that it stood at, else after the one before it."""
-        placing, place, end = self._placing, single.tags[0].place, single.tags[-1].place
+    def _neighbours(self) -> list[list[_Single]]:
+        """The single tags; those that stood side by side without a space together, so that they stay so."""
+        groups: list[list[_Single]] = []
+        for single in self._singles:
+            first = single.tags[0]
+            beside = groups[-1][0] if groups and not first.space_before else None
+            if beside and (beside.inside, beside.tags[0].place) == (single.inside, first.place):
+                groups[-1].append(single)
+            else:
+                groups.append([single])
+        return groups
+
+    def _beside_pairs(self, place: int, single: _Single) -> int:
+        """The nearest place inside of the pair that it stood in, and of none that it stood beside."""
+        if single.inside is not None:
+            start, end = self._spans[single.inside]
+            place = min(max(place, start), end)
+        children = self._children[single.inside]
+        nearest = bisect_right(children, place, key=lambda index: self._spans[index][1])
+        if nearest < len(children):
+            start, end = self._spans[children[nearest]]
+            if start < place:
+                return end if children[nearest] < single.number else start
+        return place
+
+    def _place(self, neighbours: Sequence[_Single]) -> int:
+        """Where single tags side by side come: with the word they stood at, else after the one before it."""
+        placing = self._placing
+        first, last = neighbours[0].tags[0], neighbours[-1].tags[-1]
+        place, end = first.place, last.place
         rest = placing.source[end:].lstrip()
         if not placing.source[:place].strip() or not placing.target_units:
             return 0
         if not rest:
             return placing.target_units[-1][1]
         found = placing.place_after(place)
-        if single.tags[0].space_before and not single.tags[-1].space_after and not ends_with_mark(rest[:1]):
+        if first.space_before and not last.space_after and not ends_with_mark(rest[:1]):
             following = bisect_left(placing.source_units, end, key=lambda span: span[0])
             targets = placing.links[following]
             if targets:

@@ -36,6 +36,8 @@ def translated(
         ("<b>a b</b> c", "A B x x x x x A", [(0, 0), (1, 1), (0, 7), (2, 3)], "<b>A B</b> x x x x x A"),
         # All of the line is all of the translation, aligned or not.
         ("<p>Ein Hund.</p>", "A dog.", [], "<p>A dog.</p>"),
+        ("<p> Ein Hund</p>", '"A dog".', straight(2), '<p>"A dog".</p>'),
+        ("<p><b>Ein</b> Hund</p><br/>", "A dog.", straight(2), "<p><b>A</b> dog.</p><br/>"),
         # Without counterpart it is empty; so are those inside of it.
         ("a <b>x <i>y</i></b> c", "A C", [(0, 0), (3, 1)], "A <b><i></i></b> C"),
         ("a <b></b> c", "A C", straight(2), "A <b></b> C"),
@@ -63,7 +65,7 @@ def test_a_pair_holds_the_marks_of_the_pair_in_it() -> None:
         ('<b>"Hund"</b>.', '<b>"dog"</b>.'),
         ('<b>"Hund".</b>', '<b>"dog".</b>'),
         ('"<b>Hund</b>"', "“<b>dog</b>”"),
-        ("<b>20%</b>", "<b>20%</b>."),
+        ("<b>20%</b> x", "<b>20%</b>. x"),
     ],
 )
 def test_marks_stay_inside_or_outside(source: str, expected: str) -> None:
@@ -74,17 +76,29 @@ def test_marks_stay_inside_or_outside(source: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("source", "alignment", "expected"),
     [
-        ("<b>a</b> <i>b</i> c", [(0, 0), (0, 2), (1, 1), (2, 3)], "<b>A <i>B</i> C</b> D"),
-        ("<b>a</b> <i>b</i> c", [(0, 0), (0, 2), (1, 1), (1, 3)], "<b>A <i>B C D</i></b>"),
-        ("<b>a</b> <i>b</i> c", [(0, 1), (1, 1)], "A <b><i>B</i></b> C D"),
+        ("<b>a</b> <i>b</i> c", [(0, 0), (0, 2), (1, 1), (2, 3)], "<b>A</b> <i>B</i> C D"),
+        ("<b>a</b> <i>b</i> c", [(0, 0), (0, 2), (1, 1), (1, 3)], "<b>A</b> <i>B C D</i>"),
+        ("<b>a</b> <i>b</i> c", [(0, 1), (1, 1)], "A <b>B</b> <i></i> C D"),
+        (
+            "<b>a</b> <i>b</i> <u>c</u> d",
+            [(0, 0), (0, 3), (1, 0), (1, 3), (2, 1)],
+            "<b>A</b> <u>B</u> C D <i></i>",
+        ),
+        ("<b>a</b> <i>b</i> c", [(0, 0), (1, 0), (1, 1)], "<b>A</b> <i>B</i> C D"),
+        ("<b>a</b> <i>x</i> c", [(0, 0), (0, 1), (0, 2)], "<b>A B C</b> <i></i> D"),
+        ("<b>a <u>b</u></b> <i>c</i> d", [(0, 0), (1, 2), (2, 1), (3, 3)], "<b>A <u></u></b> <i>B</i> C D"),
+        ("<b>a c</b> <br/>d", [(0, 0), (1, 2), (2, 1)], "<b>A B C</b> <br/> D"),
+        ("d<br/> <b>a c</b>", [(0, 1), (1, 0), (2, 2)], "<br/> <b>A B C</b> D"),
         ("<b>a</b> <i>b</i> c", [(0, 2), (1, 0)], "<i>A</i> B <b>C</b> D"),
         ("x <b>a <i>b.</i> c</b>", [(1, 1), (2, 3), (3, 2)], "A <b>B C <i>D</i></b>"),
         ("<b>a<br/></b> c", [(0, 1), (1, 2)], "A <b>B<br/></b> C D"),
         ("c <b><br/>a</b>", [(1, 1)], "A <b><br/>B</b> C D"),
     ],
 )
-def test_pairs_that_would_cross_are_widened(source: str, alignment: Pairs, expected: str) -> None:
-    """One holds the other, ancestors stay around what is in them, and single tags stay in their pair."""
+def test_pairs_that_would_cross_or_hold_each_other_are_parted(
+    source: str, alignment: Pairs, expected: str
+) -> None:
+    """But ancestors stay around what is in them, and single tags in their pair and out of others."""
     assert translated(source, "A B C D", alignment) == expected
 
 
@@ -110,6 +124,9 @@ def test_pairs_that_would_cross_are_widened(source: str, alignment: Pairs, expec
         ("a <br/> b", "", [], "<br/>"),
         ("<br/> <b>a</b>", "A", [(0, 0)], "<br/> <b>A</b>"),
         ("a <x/> <y/> b", "A B", straight(2), "A <x/> <y/> B"),
+        ("a <x/><y/>b", "A B", straight(2), "A <x/><y/>B"),
+        ("a <x/><b> </b><y/>b c", "C B A", [(0, 2), (1, 1), (2, 0)], "C <x/><b></b><y/>B A"),
+        ("a<x/><y/> b", "B A", [(0, 1), (1, 0)], "B A<x/><y/>"),
     ],
 )
 def test_a_single_tag(source: str, translation: str, alignment: Pairs, expected: str) -> None:
