@@ -1,8 +1,10 @@
 """Tags of HTML and XML in a line: taken out before it is translated, put back around what belongs to them.
 
 A tag is what looks like one: `<b>`, `</b>`, `<br/>`, `<a href="x > y">`, `<!-- … -->`, `<?…>`, and numbered
-pairs such as `<0>` with `</0>`, which catalogues of messages use. Any other `<` is text, and so are entities,
-but for tabs and ends of line: `&#10;` stands where it stands as `<br/>` does.
+pairs such as `<0>` with `</0>`, which catalogues of messages use. A script or style is one tag with all in
+it. So is a section `<![CDATA[ … ]]>` that holds `<` or `&`, which mean themselves there and nowhere else; any
+other section is a pair. Any other `<` is text, and so are entities, but for tabs and ends of line: `&#10;`
+stands where it stands as `<br/>` does.
 Lines only: a pair that opens in one line and closes in another is two tags without a partner.
 """
 
@@ -16,11 +18,15 @@ from dataclasses import dataclass
 from transformer_mt.text.words import needs_no_space
 
 _TAG = re.compile(
-    r"""<(?: (?P<close>/)? (?P<name>[^\W\d][\w:.-]*+|\d++)
+    r"""<(?: (?i:(?P<whole>script|style)(?:\s[^<>]*+(?<!/))?>(?:(?!</?(?P=whole)[\s>]).)*+</(?P=whole)\s*+>)
+         | (?P<section>!\[CDATA\[) (?=[^<&\]]*+(?:\](?!\]>)[^<&\]]*+)*+\]\]>)
+         | !\[CDATA\[ (?:(?!<!\[CDATA\[|\]\]>).)*+ \]\]>
+         | (?P<close>/)? (?P<name>[^\W\d][\w:.-]*+|\d++)
              (?: (?:\s++|(?<=["'])) [^\s"'<>/=]++ (?: \s*+=\s*+ (?:"[^"]*+"|'[^']*+'|[^\s"'=<>`]++) )?+ )*+
              \s*+ (?P<empty>/)? >
          | !--(?:(?!--).)*+-->
          | [!?][A-Za-z][^<>]*+> )
+         | (?P<end>\]\]>)
          | (?P<gap>&(?:\#0*(?:9|10|13)|\#[xX]0*[9aAdD]|Tab|NewLine);)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -86,13 +92,13 @@ def take_out(line: str) -> Stripped:
 
 
 def _found(line: str) -> list[re.Match[str]]:
-    """What is a tag: a number such as "<2>" only with a partner, or closed in itself."""
+    """What is a tag: `]]>` only with a partner, a number such as "<2>" so too or closed in itself."""
     found = list(_TAG.finditer(line))
     partners = _partners(found)
     return [
         match
         for index, match in enumerate(found)
-        if index in partners or match["empty"] or not (match["name"] or "").isdigit()
+        if index in partners or match["empty"] or not (match["end"] or (match["name"] or "").isdigit())
     ]
 
 
@@ -134,10 +140,10 @@ def _partners(found: Sequence[re.Match[str]]) -> dict[int, int]:
     opened: list[tuple[str, int]] = []
     waiting: Counter[str] = Counter()
     for index, tag in enumerate(found):
-        name = (tag["name"] or "").lower()
+        name = "[" if tag["section"] or tag["end"] else (tag["name"] or "").lower()
         if not name or tag["empty"]:
             continue
-        if not tag["close"]:
+        if not (tag["close"] or tag["end"]):
             opened.append((name, index))
             waiting[name] += 1
         elif waiting[name]:

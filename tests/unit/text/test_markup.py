@@ -31,6 +31,10 @@ def tags(line: str) -> list[str]:
         "<!DOCTYPE html>",
         "<?xml version='1.0'?>",
         "<12/>",
+        '<script>if (a < b) x("</b>");</script>',
+        '<SCRIPT src="a">x</Script >',
+        "<style>b > i { c: d }</style>",
+        "<![CDATA[a <b>c</b> & d]] ]]>",
     ],
 )
 def test_a_tag(tag: str) -> None:
@@ -43,6 +47,7 @@ def test_a_tag(tag: str) -> None:
     [
         *("a < b", "<3", "x<y", "1<2>1", "</3>", "<>", "< b>", "</ b>", "<a@b.c>", "<http://a.b/c>", "<-->"),
         *("<b", '<a href="x>', "<a =x>", "&lt;b&gt; &amp;", "<!-- a", "<1a>", "<b<i", "a->b <- c"),
+        *("a]]>", "<![CDATA[a", "a]]> <!--"),
     ],
 )
 def test_text_that_is_no_tag(text: str) -> None:
@@ -86,6 +91,11 @@ def test_the_line_without_tags(line: str, text: str) -> None:
         ("</b>x<b>", [None, None]),
         ("<b><b>x</b>", [None, 2, 1]),
         ("<!-- b -->x<0>y</0><1>", [None, 2, 1]),
+        ("<![CDATA[x]y]] ]]> ]]>", [1, 0]),
+        ("<![CDATA[]]>x<![CDATA[y]]>", [1, 0, 3, 2]),
+        ("<![CDATA[x &amp; y]]><![CDATA[<]]>", [None, None]),
+        ("<script/>x<scripts>y</scripts><script>z</script>", [None, 2, 1, None]),
+        ("<script>x<style>y", [None, None]),
     ],
 )
 def test_pairs(line: str, partners: list[int | None]) -> None:

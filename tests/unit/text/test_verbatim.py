@@ -127,6 +127,23 @@ def test_a_line_end_that_is_an_entity_is_a_tag() -> None:
     assert verbatim.finish(source, "one two three", links)[0] == "one&#10;two &#xD; three&Tab;"
 
 
+@pytest.mark.parametrize(
+    ("line", "translation", "finished"),
+    [
+        ("a <![CDATA[b]]> c", "C B & A", "C <![CDATA[B]]> &amp; A"),
+        ("a <![CDATA[R & D]]> c", "C A", "C A <![CDATA[R & D]]>"),
+        ("<script>a < b</script>a c", "C A", "<script>a < b</script>C A"),
+    ],
+)
+def test_a_section_stays_what_it_is(line: str, translation: str, finished: str) -> None:
+    """It holds its words, if none of them would mean another thing outside; else it is as it was."""
+    verbatim = Verbatim([], tags=True)
+    source = verbatim.source(line)
+    words = source.text.split()
+    links = [(unit, translation.split().index(word.upper())) for unit, word in enumerate(words)]
+    assert verbatim.finish(source, translation, links)[0] == finished
+
+
 def test_a_prefix_is_no_markup() -> None:
     """What the user has typed begins the translation as it is."""
     verbatim = Verbatim([], tags=True)
