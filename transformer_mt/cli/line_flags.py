@@ -69,6 +69,6 @@ def pick_format(args: argparse.Namespace, *, json_in: bool, asked: str | None, r
         raise ConfigError(f"--added-prefix: {name} has no fields; add --format jsonl")
     if args.added_prefix and not args.added_prefix.isprintable():
         raise ConfigError(
-            f"--added-prefix {ascii(args.added_prefix)}: is no name of a field; use letters, such as mt_"
+            f"--added-prefix {args.added_prefix!a}: is no name of a field; use letters, such as mt_"
         )
     return name
