@@ -24,7 +24,10 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Readable:
-    """A text as a reader sees it; written tells of each character how it stands in the line."""
+    """A text as a reader sees it; written tells of each character how it stands in the line.
+
+    Of an entity that stands for two characters, the first is written as nothing and the second as all of it.
+    """
 
     text: str
     written: Sequence[str]
@@ -39,24 +42,31 @@ class Readable:
         starts = [0, *accumulate(map(len, self.written))]
         return [bisect_left(starts, place) for place in of]
 
+    def whole(self, span: Span) -> Span:
+        """A span of the text, widened so that it cuts no entity."""
+        start, end = span
+        return start - (start > 0 and not self.written[start - 1]), end + (not self.written[end - 1])
+
 
 def read_entities(line: str) -> Readable:
-    """Read the entities of a line that stand for one character; a tab or an end of line is none of those."""
+    """Read the entities of a line that stand for one or two characters, but no tab and no end of line."""
     written: list[str] = []
     copied = 0
     for match in _ENTITY.finditer(line):
-        if _character(match[0]) is not None:
-            written += [*line[copied : match.start()], match[0]]
+        if characters := _characters(match[0]):
+            written += [*line[copied : match.start()], *[""] * (len(characters) - 1), match[0]]
             copied = match.end()
     if not written:
         return Readable(line, line)
     written += line[copied:]
-    return Readable("".join(one if len(one) == 1 else _character(one) or "" for one in written), written)
+    return Readable("".join(one if len(one) == 1 else _characters(one) for one in written), written)
 
 
-def _character(entity: str) -> str | None:
+def _characters(entity: str) -> str:
+    """What an entity stands for; "" if it is none, or none of text."""
     found = html.unescape(entity)
-    return found if len(found) == 1 and unicodedata.category(found) not in ("Cc", "Cs") else None
+    is_text = len(found) <= 2 and all(unicodedata.category(one) not in ("Cc", "Cs") for one in found)
+    return found if is_text else ""
 
 
 def write_entities(
@@ -82,6 +92,7 @@ def write_entities(
         if start >= typed:
             taken[0][start:end] = [True] * (end - start)
             written[start:end] = ["".join(source.written[first:last]), *[""] * (end - start - 1)]
+    _write_twos(text, source, taken, written)
     forms: dict[str, list[str]] = defaultdict(list)
     for character, form, used in zip(source.text, source.written, taken[1], strict=True):
         if not used:
@@ -92,6 +103,22 @@ def write_entities(
             written[place] = _form(character, forms[character], seen[character])
             seen[character] += 1
     return written
+
+
+def _write_twos(text: str, source: Readable, taken: Sequence[list[bool]], written: list[str]) -> None:
+    """Two characters that are one entity in the source are one where they stand side by side again."""
+    searched: Counter[str] = Counter()
+    for place in (place for place, form in enumerate(source.written) if not form and not taken[1][place]):
+        taken[1][place : place + 2] = [True] * 2
+        both = source.text[place : place + 2]
+        while (found := text.find(both, searched[both])) >= 0:
+            searched[both] = found + 1
+            if not any(taken[0][found : found + 2]):
+                taken[0][found : found + 2] = [True] * 2
+                written[found : found + 2] = source.written[place : place + 2]
+                break
+        else:
+            searched[both] = len(text)
 
 
 def _form(character: str, forms: Sequence[str], number: int) -> str:

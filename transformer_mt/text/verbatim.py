@@ -71,7 +71,7 @@ class Verbatim:
         text = stripped.text
         spans = protected_spans(text, self._patterns)
         if readable.has_entities:
-            spans = united([*spans, *self._protected_as_written(readable)])
+            spans = united([*map(readable.whole, spans), *self._protected_as_written(readable)])
         alone = is_all_protected(text, spans) or (is_blank(text) and not is_blank(line))
         return Source(text, line if alone else None, stripped, readable, spans)
 

@@ -16,8 +16,9 @@ from transformer_mt.text.entities import Readable, read_entities, write_entities
         ("&amp;lt;", "&lt;"),
         ("&#20013;&#x1F600;", "中😀"),
         ("&#128;", "€"),
+        ("&fjlig;ord", "fjord"),
         ("A & B; AT&T; &amp &; &#; &#x; &nothing; &#99999999;", None),
-        ("&#10;&#9;&#1;&NewLine;&NotEqualTilde;", None),
+        ("&#10;&#9;&#1;&NewLine;&notit;", None),
         ("", None),
     ],
 )
@@ -35,6 +36,9 @@ def test_places_of_the_line_are_places_of_the_text() -> None:
     """Inside of an entity none begins."""
     readable = read_entities("a&lt;b&gt;")
     assert readable.places([0, 1, 2, 4, 5, 6, 10]) == [0, 1, 2, 2, 2, 3, 4]
+    two = read_entities("a&fjlig;b")
+    assert two.places([0, 1, 2, 7, 8, 9]) == [0, 1, 3, 3, 3, 4]
+    assert [two.whole(span) for span in ((0, 1), (0, 2), (2, 3), (3, 4))] == [(0, 1), (0, 3), (1, 3), (3, 4)]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,9 @@ def test_places_of_the_line_are_places_of_the_text() -> None:
         ("A &amp; B", "A und B", "A und B"),
         ("A B", "A & B < C", "A &amp; B &lt; C"),
         ("A & B", "A & B & C", "A & B & C"),
+        ("&fjlig;ord f j", "fj f fjord j", "&fjlig; f fjord j"),
+        ("&fjlig; &fjlig; &fjlig;", "f fj fj", "f &fjlig; &fjlig;"),
+        ("&nvlt;", "<", "&lt;"),
     ],
 )
 def test_what_was_an_entity_is_one_again(line: str, translation: str, written: str) -> None:

@@ -105,6 +105,7 @@ def test_a_model_sees_the_characters_of_entities() -> None:
         (r"\d+", "a &#39; b", "a b", "a b"),
         (r"\d+", "a 39 &#39; b", "a b '", "a 39 b &#39;"),
         (";x", "a &lt;x b", "a b", "a b"),
+        ("j", "a &fjlig; b", "a b", "a &fjlig; b"),
     ],
 )
 def test_protected_strings_are_written_as_they_stood(
