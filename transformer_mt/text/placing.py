@@ -76,6 +76,12 @@ def overlapping(spans: Sequence[Span], start: int, end: int) -> range:
     return range(first, max(first, bisect_left(spans, end, key=lambda span: span[0])))
 
 
+def outside(spans: Sequence[Span], place: int) -> Span:
+    """The nearest places before and after this one that are inside of none of the spans."""
+    inside = overlapping(spans, place, place)
+    return spans[inside[0]] if inside else (place, place)
+
+
 def begins_with_mark(text: str) -> bool:
     """Whether a mark that belongs to the sentence stands first, such as a quotation mark."""
     return text[:1] in _OPENING

@@ -1,6 +1,7 @@
 """Where the tags of a line come to stand in its translation.
 
-What a tag is, and how the line looks without them, is known to `markup.py`.
+What a tag is, and how the line looks without them, is known to `markup.py`; what pairs enclose, to
+`tag_spans.py`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from transformer_mt.text.markup import TIGHT, Stripped, Tag
-from transformer_mt.text.placing import (
-    Alignment,
-    Placing,
-    Span,
-    begins_with_mark,
-    ends_with_mark,
-    overlapping,
-    without_marks,
-)
+from transformer_mt.text.placing import Alignment, Placing, Span, ends_with_mark, outside
+from transformer_mt.text.tag_spans import pair_spans
 from transformer_mt.text.words import needs_no_space
 
 
@@ -83,34 +77,17 @@ class _Layout:
         self._tags = tags
         self._placing = placing
         self._unbroken = unbroken
-        self._spans: dict[int, Span] = {}  # opening tag -> what its pair encloses
-        self._parents: dict[int, int | None] = {}
+        self._spans = pair_spans(tags, placing, unbroken)
+        self._children: dict[int | None, list[int]] = defaultdict(list)  # pair -> those directly inside
         self._singles: list[_Single] = []
-        self._read_pairs()
-        self._widen()
-        self._children = self._parted()
+        self._read()
         # By place, the outer one of two first.
         self._nested = sorted(
             self._spans, key=lambda index: (self._spans[index][0], -self._spans[index][1], index)
         )
-        self._read_singles()
 
-    def _read_pairs(self) -> None:
-        """What each pair encloses by itself, and which pair is around it."""
-        around: list[int] = []
-        for index, tag in enumerate(self._tags):
-            if tag.partner is None:
-                continue
-            if tag.partner < index:
-                around.pop()
-            elif span := self._span(tag, self._tags[tag.partner]):
-                self._spans[index], self._parents[index] = span, around[-1] if around else None
-                around.append(index)
-            else:
-                around.append(index)
-
-    def _read_singles(self) -> None:
-        """Those in no pair, and pairs that enclose nothing."""
+    def _read(self) -> None:
+        """Tell pairs, and which stand in which, from single tags; those around nothing are single."""
         around: list[int] = []
         index = 0
         while index < len(self._tags):
@@ -121,86 +98,14 @@ class _Layout:
             elif tag.partner < index:
                 around.pop()
             elif index in self._spans:
+                self._children[inside].append(index)
                 around.append(index)
             else:
                 self._singles.append(_Single(list(self._tags[index : tag.partner + 1]), inside, index))
                 index = tag.partner
             index += 1
-
-    def _span(self, opening: Tag, closing: Tag) -> Span | None:
-        """What a pair encloses in the translation, if anything."""
-        placing, source = self._placing, self._placing.source
-        start, end = opening.place, closing.place
-        units = placing.units_at(start, end)
-        if units and placing.target_units and not (source[:start].strip() or source[end:].strip()):
-            first, last = placing.target_units[0][0], placing.target_units[-1][1]
-            return self._outside(first)[0], self._outside(last)[1]
-        if len(units) == len(placing.source_units):  # all of the line is all of the translation
-            targets: Sequence[int] = range(len(placing.target_units))
-        else:
-            targets = _most_of(placing.targets(units))
-        if not units or not targets:
-            return None
-        enclosed = source[start:end].strip()
-        first, last = without_marks(
-            placing.translation,
-            placing.target_units[targets[0]][0],
-            placing.target_units[targets[-1]][1],
-            like=enclosed,
-            head=not begins_with_mark(enclosed) or begins_with_mark(source[max(start - 1, 0) : start]),
-            tail=not ends_with_mark(enclosed) or ends_with_mark(source[end : end + 1]),
-        )
-        return self._outside(first)[0], self._outside(last)[1]
-
-    def _outside(self, place: int) -> Span:
-        """The nearest places before and after this one that are not inside of what must not be broken."""
-        inside = overlapping(self._unbroken, place, place)
-        return self._unbroken[inside[0]] if inside else (place, place)
-
-    def _widen(self) -> None:
-        """Pairs hold what those hold that stood in them."""
-        spans = self._spans
-        for index in reversed(spans):  # from the inside to the outside
-            parent = self._parents[index]
-            if parent is not None:
-                spans[parent] = min(spans[parent][0], spans[index][0]), max(spans[parent][1], spans[index][1])
-
-    def _parted(self) -> dict[int | None, list[int]]:
-        """Cut pairs until those of which none held the other share no word; what is left empty is none.
-
-        Returns:
-            Opening tags of pairs, or None for the line -> those of the pairs directly inside, by place.
-        """
-        spans = self._spans
-        children: dict[int | None, list[int]] = defaultdict(list)
-        for index, parent in self._parents.items():
-            children[parent].append(index)
-        for parent in (None, *self._parents):  # from the outside to the inside
-            taken, last = (0, len(self._placing.translation)) if parent is None else spans.get(parent, (0, 0))
-            ordered = sorted(children[parent], key=lambda index: (spans[index], index))
-            starts = [spans[index][0] for index in ordered]
-            children[parent] = []
-            for index in ordered:
-                start, end = max(spans[index][0], taken), min(spans[index][1], last)
-                following = bisect_right(starts, start)
-                if following < len(starts):
-                    end = min(end, starts[following])
-                start, end = self._without_spaces(start, end)
-                if start < end:
-                    spans[index] = start, end
-                    taken = end
-                    children[parent].append(index)
-                else:
-                    del spans[index]
-        return children
-
-    def _without_spaces(self, start: int, end: int) -> Span:
-        text = self._placing.translation
-        while start < end and text[start].isspace():
-            start += 1
-        while start < end and text[end - 1].isspace():
-            end -= 1
-        return self._outside(start)[0], self._outside(end)[1]
+        for inner in self._children.values():
+            inner.sort(key=lambda index: self._spans[index])
 
     def tags_at(self) -> dict[int, list[_Placed]]:
         """Place of the translation -> the tags that come there, in order."""
@@ -271,26 +176,7 @@ class _Layout:
             else:
                 text = placing.translation
                 found += len(text[found:]) - len(text[found:].lstrip())
-        return self._outside(found)[1]
-
-
-def _most_of(targets: list[int]) -> list[int]:
-    """All target units or, where more than every second unit between them is another, the most for which not.
-
-    Single words are often aligned with distant ones by mistake, and a pair must not hold half the line then.
-    """
-    # targets[i] … targets[j] are dense enough if excess[j] - excess[i] <= 1. The best i is one of those that
-    # exceed all before them; seen from the right, an i that has found its j needs no other.
-    excess = [unit - 2 * index for index, unit in enumerate(targets)]
-    starts: list[int] = []
-    for index, value in enumerate(excess):
-        if not starts or value > excess[starts[-1]]:
-            starts.append(index)
-    best = range(0)
-    for end in range(len(targets) - 1, -1, -1):
-        while starts and excess[starts[-1]] >= excess[end] - 1:
-            best = max(range(starts.pop(), end + 1), best, key=len)
-    return targets[best.start : best.stop]
+        return outside(self._unbroken, found)[1]
 
 
 def _alone(singles: Sequence[_Single]) -> Iterator[_Placed]:
