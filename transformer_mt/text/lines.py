@@ -96,7 +96,7 @@ def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
 def line_blocks(stream: io.BufferedIOBase, name: str) -> Iterator[list[str]]:
     """Lines of a byte stream, each as soon as it is complete: a block, maybe empty, for every read.
 
-    A byte-order mark at the start and one "\r" before each end are dropped; a final newline ends the last
+    A byte-order mark at the start and one "\\r" before each end are dropped; a final newline ends the last
     line and does not start another.
 
     Args:
