@@ -11,6 +11,7 @@ import pytest
 import sentencepiece
 
 from transformer_mt.errors import ConfigError, DataError
+from transformer_mt.runtime.cores import Cores
 from transformer_mt.text import vocabulary
 from transformer_mt.text.tokenizer import (
     BOS_ID,
@@ -88,6 +89,25 @@ def test_half_a_surrogate_pair_becomes_a_question_mark(tokenizer: Tokenizer) -> 
     """A Python string may hold what is no text; it must not end the whole job."""
     assert tokenizer.decode(tokenizer.encode("a\ud800b")) == "a?b"
     assert tokenizer.encode_batch(["\udfff"]) == [tokenizer.encode("?")]
+
+
+def test_threads_are_begun_for_much_text_alone(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that someone waits for is not kept waiting for threads; the ids are the same."""
+    cores = Cores(3, "as the test says")
+    monkeypatch.setattr("transformer_mt.text.tokenizer.usable_cores", lambda: cores)
+    real, begun = tokenizer._processor, list[int]()
+
+    class Processor:
+        def encode(self, texts: list[bytes], *, num_threads: int, **options: object) -> list[list[int]]:
+            begun.append(num_threads)
+            return real.encode(texts, num_threads=num_threads, **options)
+
+    one = "the cat sat on the mat"
+    expected = real.encode(one)
+    monkeypatch.setattr(tokenizer, "_processor", Processor())
+    for number in (1, 2000):
+        assert tokenizer.encode_batch([one] * number) == [expected] * number
+    assert begun == [1, 3]
 
 
 def test_flat_ids_are_those_of_each_text(tokenizer: Tokenizer) -> None:
