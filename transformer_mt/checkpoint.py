@@ -18,10 +18,12 @@ from torch import Tensor, nn
 from transformer_mt.checkpoint_files import (
     MANIFEST,
     MODEL,
+    REPLACED,
     SCALARS,
     STATE,
     Checkpoint,
     folder_of,
+    put_back,
     read_checkpoint,
     read_recipe,
     read_scalars,
@@ -59,12 +61,18 @@ class LoadedRun:
     trained_on: TrainedOn
 
 
-def saved_steps(run_dir: Path) -> list[int]:
-    """Steps of the complete checkpoints of a run, oldest first, by number and not by name."""
+def saved_steps(run_dir: Path, *, complete: bool = True) -> list[int]:
+    """Steps of the checkpoints of a run, oldest first, by number and not by name.
+
+    Args:
+        run_dir: of the run.
+        complete: whether those without a manifest are left out, which were not written by a training.
+    """
     folder = run_dir / "checkpoints"
     if not folder.is_dir():
         return []
-    found = [_STEP_FOLDER.match(entry.name) for entry in folder.iterdir() if (entry / MANIFEST).is_file()]
+    entries = [entry for entry in folder.iterdir() if (entry / MANIFEST).is_file() or not complete]
+    found = [_STEP_FOLDER.match(entry.name) for entry in entries]
     return sorted(int(match[1]) for match in found if match)
 
 
@@ -75,7 +83,9 @@ def newest_valid(run_dir: Path) -> Checkpoint | None:
         CheckpointError: there are checkpoints, but none verifies; or there were some.
     """
     refused: list[str] = []
-    for step in reversed(saved_steps(run_dir)):
+    for moved in (run_dir / "checkpoints").glob(f"{REPLACED}*"):
+        put_back(moved.with_name(moved.name.removeprefix(REPLACED)))
+    for step in reversed(saved_steps(run_dir, complete=False)):
         try:
             return read_checkpoint(folder_of(run_dir, step))
         except CheckpointError as error:
@@ -94,16 +104,36 @@ def newest_valid(run_dir: Path) -> Checkpoint | None:
     return None
 
 
-def rotate(run_dir: Path, keep_last: int, keep: Sequence[int]) -> None:
-    """Delete all checkpoints but the newest `keep_last` and those in `keep`, and what a kill left behind."""
-    steps = saved_steps(run_dir)
-    for step in steps[:-keep_last]:
-        if step not in keep:
-            # The manifest goes first: a half-deleted folder must not look complete.
-            (folder_of(run_dir, step) / MANIFEST).unlink(missing_ok=True)
-            shutil.rmtree(folder_of(run_dir, step), ignore_errors=True)
-    for leftover in (run_dir / "checkpoints").glob(".writing-*step_*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+def rotate(run_dir: Path, keep_last: int, keep: Sequence[int], *, keep_every: int = 0) -> None:
+    """Delete what is not kept any more, and what a kill left behind; but only if the last of `keep` verifies.
+
+    Args:
+        run_dir: of the run.
+        keep_last: the number of newest checkpoints that are kept.
+        keep: further steps that are kept; the last of them is the one that was written just now.
+        keep_every: multiples of this are kept, too; 0 is off.
+
+    Raises:
+        CheckpointError: the newest is damaged; nothing is deleted.
+    """
+    doomed = [
+        step
+        for step in saved_steps(run_dir)[:-keep_last]
+        if step not in keep and not (keep_every and step % keep_every == 0)
+    ]
+    if doomed and keep:
+        verify(folder_of(run_dir, keep[-1]))
+    folder = run_dir / "checkpoints"
+    try:
+        for step in doomed:
+            # Another name first: what is half deleted must not be taken for a checkpoint.
+            going = folder / f".deleting-{folder_of(run_dir, step).name}"
+            shutil.rmtree(going, ignore_errors=True)
+            folder_of(run_dir, step).rename(going)
+        for leftover in (*folder.glob(".writing-*step_*"), *folder.glob(".deleting-step_*")):
+            shutil.rmtree(leftover)
+    except OSError as error:
+        _log.warning("%s: an old checkpoint cannot be deleted: %s", folder, error)
 
 
 def average(run_dir: Path, steps: Sequence[int]) -> Path:

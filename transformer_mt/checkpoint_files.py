@@ -2,8 +2,9 @@
 
 A checkpoint is a folder `checkpoints/step_00001000/` that alone rebuilds the model: weights, training
 state, recipe, tokenizers. It is written under another name, synced, given a manifest with the sha256 of every
-file, and renamed into place, so that a folder with the right name is complete. No pickle is written or read:
-tensors are safetensors, the rest is JSON and YAML. What the training state means only the trainer knows.
+file, and renamed into place, so that a folder with the right name is complete. A write that fails is tried
+again. No pickle is written or read: tensors are safetensors, the rest is JSON and YAML. What the training
+state means only the trainer knows.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import contextlib
 import functools
 import hashlib
 import json
+import logging
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +40,12 @@ MODEL, STATE, SCALARS, CONFIG, MANIFEST = (
     "config.yaml",
     "manifest.json",
 )
+REPLACED = ".writing-old-"
+"""Prefix of the name that a checkpoint has while another takes its place."""
 _REMEDY = "restore it from a copy, or use another checkpoint"
+_PAUSES = (0.5, 2.0)
+"""Seconds before each further attempt at a write that failed: network disks are away for a moment."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -78,13 +86,39 @@ def save_checkpoint(
         CheckpointError: disk full or not writable; nothing under the final name has changed.
     """
     folder = folder_of(run_dir, step) if isinstance(step, int) else run_dir / "checkpoints" / step
-    temporary = folder.with_name(f".writing-{folder.name}")
     scalars = {
         "format": FORMAT,
         "step": step if isinstance(step, int) else scalars["step"],
         "tokenizers": [tokenizers.src.fingerprint, tokenizers.tgt.fingerprint],
         **scalars,
     }
+    for pause in (*_PAUSES, None):
+        try:
+            _write(folder, weights, state, scalars, recipe=recipe, tokenizers=tokenizers)
+            break
+        except (OSError, SafetensorError) as error:
+            reason = getattr(error, "strerror", None) or error
+            if pause is None:
+                raise CheckpointError(
+                    f"{folder}: the checkpoint cannot be written: {reason}; free some space and run the "
+                    "command again"
+                ) from None
+            _log.warning("%s: not written: %s; tried again in %g s", folder, reason, pause)
+            time.sleep(pause)
+    return folder
+
+
+def _write(
+    folder: Path,
+    weights: Mapping[str, Tensor],
+    state: Mapping[str, Tensor],
+    scalars: Mapping[str, Any],
+    *,
+    recipe: Recipe,
+    tokenizers: Tokenizers,
+) -> None:
+    """One attempt; what stands under the name of the folder changes at its end alone."""
+    temporary = folder.with_name(f".writing-{folder.name}")
     size = sum(t.numel() * t.element_size() for part in (weights, state) for t in part.values())
     try:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -99,20 +133,27 @@ def save_checkpoint(
         tokenizers.save(temporary)
         _write_manifest(temporary)
         if folder.exists():
-            replaced = folder.with_name(f".writing-old-{folder.name}")
-            folder.rename(replaced)
-            temporary.rename(folder)
-            shutil.rmtree(replaced, ignore_errors=True)
-        else:
-            temporary.rename(folder)
+            shutil.rmtree(_replaced(folder), ignore_errors=True)
+            folder.rename(_replaced(folder))
+        temporary.rename(folder)
         _sync(folder.parent)
-    except (OSError, SafetensorError) as error:
+        _sync(folder.parent.parent)
+    except (OSError, SafetensorError):
         shutil.rmtree(temporary, ignore_errors=True)
-        reason = getattr(error, "strerror", None) or error
-        raise CheckpointError(
-            f"{folder}: the checkpoint cannot be written: {reason}; free some space and run the command again"
-        ) from None
-    return folder
+        put_back(folder)
+        raise
+    shutil.rmtree(_replaced(folder), ignore_errors=True)
+
+
+def _replaced(folder: Path) -> Path:
+    """Where a checkpoint stands while another takes its place."""
+    return folder.with_name(f"{REPLACED}{folder.name}")
+
+
+def put_back(folder: Path) -> None:
+    """Undo a replacement that came no further than to move the old checkpoint away."""
+    if not folder.exists() and _replaced(folder).exists():
+        _replaced(folder).rename(folder)
 
 
 def verify(folder: Path, unread: str | None = None) -> None:
@@ -122,7 +163,7 @@ def verify(folder: Path, unread: str | None = None) -> None:
         unread: a file that need not be compared, because its reader is another.
 
     Raises:
-        CheckpointError: what is missing, damaged or too much, in one line.
+        CheckpointError: what is missing or damaged, in one line.
     """
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))

@@ -146,6 +146,15 @@ def test_another_format_is_refused(save):
         files.verify(folder)
 
 
+def test_a_folder_without_a_manifest_is_named_and_passed_over(save, tmp_path, caplog):
+    """Pins that a newer checkpoint which lost its manifest is passed over in silence."""
+    save(1)
+    (save(2) / "manifest.json").unlink()
+    assert ckpt.saved_steps(tmp_path) == [1]
+    assert ckpt.newest_valid(tmp_path).step == 1
+    assert "not used: " in caplog.text and "step_00000002: is not a complete checkpoint" in caplog.text
+
+
 def test_none_valid_is_an_error_not_a_new_start(save, tmp_path):
     (save(1) / "state.json").write_text("{}", encoding="utf-8")
     with pytest.raises(CheckpointError, match="none of its 1 checkpoints can be used"):
@@ -165,14 +174,123 @@ def test_rotation_keeps_the_newest_and_the_best(save, tmp_path):
     """Pins deletion of the best checkpoint (B110)."""
     for step in (1, 2, 3, 10):
         save(step)
-    leftover = tmp_path / "checkpoints" / ".writing-step_00000011"
-    leftover.mkdir()
-    ckpt.rotate(tmp_path, 2, [1])
+    leftovers = [
+        tmp_path / "checkpoints" / name for name in (".writing-step_00000011", ".deleting-step_00000002")
+    ]
+    for leftover in leftovers:
+        leftover.mkdir()
+        (leftover / "x").touch()
+    ckpt.rotate(tmp_path, 2, [1, 10])
     assert ckpt.saved_steps(tmp_path) == [1, 3, 10]
-    assert not leftover.exists()
+    assert not any(leftover.exists() for leftover in leftovers)
 
 
-def test_full_disk_leaves_the_old_checkpoint(save, tmp_path, monkeypatch):
+def test_rotation_keeps_every_so_many_steps(save, tmp_path):
+    for step in (2, 4, 5, 8, 9):
+        save(step)
+    ckpt.rotate(tmp_path, 1, [9], keep_every=4)
+    assert ckpt.saved_steps(tmp_path) == [4, 8, 9]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "manifest.json"])
+def test_nothing_is_deleted_before_its_successor_verifies(save, tmp_path, name):
+    for step in (1, 2, 3):
+        save(step)
+    (files.folder_of(tmp_path, 3) / name).write_bytes(b"")
+    with pytest.raises(CheckpointError, match=f"step_00000003/{name}: "):
+        ckpt.rotate(tmp_path, 1, [3])
+    assert ckpt.saved_steps(tmp_path) == [1, 2, 3]
+
+
+def test_what_cannot_be_deleted_is_told_and_ends_nothing(save, tmp_path, caplog, monkeypatch):
+    for step in (1, 2):
+        save(step)
+
+    def refuse(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(ckpt.Path, "rename", refuse)
+    ckpt.rotate(tmp_path, 1, [2])
+    assert "an old checkpoint cannot be deleted: [Errno 1] Operation not permitted" in caplog.text
+    assert ckpt.saved_steps(tmp_path) == [1, 2]
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """The pauses between attempts, which no test waits for."""
+    slept = []
+    monkeypatch.setattr(files.time, "sleep", slept.append)
+    return slept
+
+
+def test_a_write_that_fails_twice_is_tried_again(save, tmp_path, monkeypatch, pauses, caplog):
+    """A network disk that is away for a moment costs no checkpoint."""
+    save(1)
+    write, failures = files.safetensors.torch.save_file, iter(range(2))
+
+    def flaky(tensors, path):
+        write(tensors, path)
+        if next(failures, None) is not None:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files.safetensors.torch, "save_file", flaky)
+    files.verify(save(2))
+    assert pauses == [0.5, 2.0]
+    assert caplog.text.count("step_00000002: not written: Input/output error; tried again in") == 2
+    assert not list((tmp_path / "checkpoints").glob(".writing-*"))
+
+
+@pytest.mark.parametrize("call", [1, 2], ids=["the old is moved away", "the new takes its place"])
+def test_a_replacement_that_fails_leaves_the_old_one(save, tmp_path, monkeypatch, pauses, call):
+    save(4, note="old")
+    rename, calls = files.Path.rename, []
+
+    def fail(path, target):
+        if path.name.startswith((".writing-step", "step")):
+            calls.append(path)
+            if len(calls) % call == 0:
+                raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(files.Path, "rename", fail)
+    with pytest.raises(CheckpointError, match="cannot be written: Input/output error"):
+        save(4, note="new")
+    assert len(calls) == 3 * call
+    assert ckpt.newest_valid(tmp_path).scalars["note"] == "old"
+
+
+def test_every_file_is_on_the_disk_before_the_folder_has_its_name(save, tmp_path, monkeypatch):
+    """Pins a power cut after the renaming that leaves empty files under the final name."""
+    happened = []
+    fsync, rename, replace = os.fsync, files.Path.rename, files.Path.replace
+
+    def note(descriptor):
+        happened.append(("synced", os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))))
+        fsync(descriptor)
+
+    monkeypatch.setattr(files.os, "fsync", note)
+    for name, original in (("rename", rename), ("replace", replace)):
+
+        def move(path, target, original=original):
+            happened.append(("named", target.name))
+            return original(path, target)
+
+        monkeypatch.setattr(files.Path, name, move)
+    folder = save(5)
+    names = {entry.name for entry in folder.iterdir()} - {"manifest.json"}
+    manifest = happened.index(("named", "manifest.json"))
+    assert {name for what, name in happened[: manifest - 1] if what == "synced"} == names
+    assert happened[manifest - 1 :] == [
+        ("synced", ".writing-manifest.json"),
+        ("named", "manifest.json"),
+        ("synced", ".writing-step_00000005"),
+        ("named", "step_00000005"),
+        ("synced", "checkpoints"),
+        ("synced", tmp_path.name),
+    ]
+
+
+def test_full_disk_leaves_the_old_checkpoint(save, tmp_path, monkeypatch, pauses):
     save(1)
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
     monkeypatch.setattr(files.shutil, "disk_usage", lambda path: usage)
@@ -311,8 +429,11 @@ def test_a_damaged_recipe_with_a_fitting_manifest_is_named(save, tmp_path):
         ckpt.load_run(tmp_path)
 
 
-def _killed_while_saving(write, lines):
-    """Save in a child that is gone after so many lines of checkpoint.py; its exit code: 9, or 0 if done."""
+def _killed_while_saving(write, lines, function="", **scalars):
+    """Save in a child that is gone after so many lines of the module, or of one function of it.
+
+    Returns its exit code: 9, or 0 where it came to its end.
+    """
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -320,14 +441,14 @@ def _killed_while_saving(write, lines):
 
     def trace(frame, event, argument):
         nonlocal left
-        if frame.f_code.co_filename != files.__file__:
+        if frame.f_code.co_filename != files.__file__ or function not in ("", frame.f_code.co_name):
             return None
         if event == "line" and (left := left - 1) < 0:
             os._exit(9)
         return trace
 
     sys.settrace(trace)
-    write(2)
+    write(2, **scalars)
     os._exit(0)
 
 
@@ -349,6 +470,20 @@ def test_a_kill_at_any_line_leaves_whole_checkpoints(save, tmp_path):
     ckpt.rotate(tmp_path, 5, [])
     names = sorted(entry.name for entry in (tmp_path / "checkpoints").iterdir())
     assert names == ["step_00000001", "step_00000002"]
+
+
+def test_a_kill_at_any_line_of_a_replacement_leaves_the_old_or_the_new(save, tmp_path):
+    """B107: also where a step is saved again, there is a whole checkpoint of it at any instant."""
+    lines, code, found = 12, 9, []
+    while code:
+        shutil.rmtree(tmp_path / "checkpoints", ignore_errors=True)
+        save(2, note="old")
+        code = _killed_while_saving(save, lines, "_write", note="new")
+        assert code in (0, 9)
+        found.append(ckpt.newest_valid(tmp_path).scalars["note"])
+        assert ckpt.newest_valid(tmp_path).step == 2
+        lines += 1
+    assert found == sorted(found, reverse=True) and set(found) == {"old", "new"}
 
 
 def test_halves_integers_and_flags_have_their_mean(save, tmp_path, recipe, tokenizers):

@@ -25,8 +25,8 @@ from transformer_mt.runtime.cores import usable_cores
 
 # With subword sampling a process builds 90,000 target tokens a second, a tenth to a half of what a GPU takes.
 _MOST_FOR_SAMPLING = 8
-# Ctrl-C and SIGTERM reach the whole group, but only training decides when it is saved and over.
-_NOT_FOR_WORKERS = (signal.SIGINT, signal.SIGTERM)
+# Ctrl-C and what a scheduler sends reach the whole group, but only training decides when it is over.
+_NOT_FOR_WORKERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 
 Place = TypeVar("Place")
 Built = TypeVar("Built")

@@ -36,7 +36,7 @@ _RUN_FILES = re.compile(
 
 # What a run writes into each of its folders.
 _IN_FOLDERS = {
-    "checkpoints": re.compile(r"(\.writing-.*)?step_\d{8,}|averaged"),
+    "checkpoints": re.compile(r"(\.(writing|deleting)-.*)?(step_\d{8,}|averaged)"),
     "evaluation": re.compile(r".*\.(txt|json)"),
     "samples": re.compile(r"step_\d{8,}\.tsv"),
     "tensorboard": re.compile(r"events\.out\.tfevents\..*"),
