@@ -18,6 +18,7 @@ import safetensors.torch
 import torch
 
 from tests.end_to_end.conftest import LSTM
+from tests.small_runs import held
 from transformer_mt import checkpoint as ckpt
 from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
@@ -392,10 +393,8 @@ def test_validation_text_too_long_for_learned_positions_is_refused_at_once(copy_
 
 
 def test_two_processes_cannot_train_in_one_directory(copy_task, capsys):
-    from transformer_mt.training.run_directory import locked
-
     recipe = copy_task()
-    with locked(recipe.parent / "run"):
+    with held(recipe.parent / "run"):
         assert main(["train", str(recipe)]) == 5
     assert "another process is training in it" in capsys.readouterr().err
 

@@ -53,7 +53,8 @@ def locked(run_dir: Path) -> Iterator[None]:
     run_dir.mkdir(parents=True, exist_ok=True)
     with open(run_dir / ".lock", "w", encoding="utf-8") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Of this process alone: the processes that build batches may outlive it by a moment.
+            fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise CheckpointError(
                 f"{run_dir}: another process is training in it; wait for it, or name another run_dir"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.made_up_study import leave_run, made_up_study, write_study
+from tests.small_runs import held
 from transformer_mt.cli import compare
 from transformer_mt.cli.main import main
 from transformer_mt.studies import child
@@ -157,15 +157,14 @@ def test_a_list_trains_nothing(verbs: Verbs, capsys: Capture) -> None:
     assert (states, verbs.calls) == (["not", "finished"], [])
 
 
-@pytest.mark.parametrize("held", ["runs/s", "runs/s/mid"])
-def test_a_directory_that_is_in_use_is_left_alone(verbs: Verbs, capsys: Capture, held: str) -> None:
+@pytest.mark.parametrize("folder", ["runs/s", "runs/s/mid"])
+def test_a_directory_that_is_in_use_is_left_alone(verbs: Verbs, capsys: Capture, folder: str) -> None:
     """Pins that two studies, or a study and a run left behind by a killed one, do not train side by side."""
-    Path(held).mkdir(parents=True)
-    with open(Path(held, ".lock"), "w", encoding="utf-8") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    Path(folder).mkdir(parents=True)
+    with held(Path(folder)):
         assert main(["study", "s.yaml"]) == 5
-    assert f"{held}: another process is training in it" in capsys.readouterr().err
-    assert verbs.trained == ([] if held == "runs/s" else ["low"])
+    assert f"{folder}: another process is training in it" in capsys.readouterr().err
+    assert verbs.trained == ([] if folder == "runs/s" else ["low"])
 
 
 def test_the_directory_of_a_run_is_no_place_for_a_study(verbs: Verbs, capsys: Capture) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from tests.small_runs import ended, forked
 from transformer_mt.errors import CheckpointError, ConfigError
-from transformer_mt.training.run_directory import check_usable, clear, stored_fingerprint, stored_recipe
+from transformer_mt.training.run_directory import (
+    check_usable,
+    clear,
+    locked,
+    stored_fingerprint,
+    stored_recipe,
+)
 
 
 def test_a_file_is_no_run_directory(tmp_path: Path) -> None:
@@ -108,3 +117,23 @@ def test_a_damaged_recipe_of_a_run_is_named_with_its_remedy(tmp_path: Path) -> N
         CheckpointError, match="config.yaml:1:1: .* empty; put back what training wrote: every"
     ):
         stored_recipe(tmp_path)
+
+
+def test_what_outlives_a_killed_training_does_not_hold_its_directory(tmp_path: Path) -> None:
+    """Pins that the same command, given again at once, is refused until the last worker has noticed."""
+    reading, writing = os.pipe()
+
+    def train() -> int:
+        with locked(tmp_path):
+            os.write(writing, f"{forked(lambda: signal.pause() or 0)} ".encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    assert ended(forked(train)) == -signal.SIGKILL
+    worker = int(os.read(reading, 20))
+    try:
+        os.kill(worker, 0)  # it is there
+        with locked(tmp_path):
+            pass
+    finally:
+        os.kill(worker, signal.SIGKILL)
