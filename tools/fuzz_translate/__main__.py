@@ -30,8 +30,8 @@ training: {max_steps: 1, max_tokens: 256, warmup_steps: 1, save_every: 1, valida
 decoding: {beam_size: 2, max_len_a: 0, max_len_b: 3}
 """
 _SHOWN = 5
-# The shell that runs now, if any: it ends with this process.
-_shells: list[subprocess.Popen[bytes]] = []
+# The shells that run now: they end with this process.
+_shells: set[subprocess.Popen[bytes]] = set()
 
 
 def make_run(folder: Path) -> Path:
@@ -103,8 +103,9 @@ def through_a_shell(case: Case, run: Path, folder: Path) -> Outcome:
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         start_new_session=True,
     ) as shell:
-        _shells[:] = [shell]
+        _shells.add(shell)
         stdout, stderr = shell.communicate()
+        _shells.discard(shell)
     return Outcome(shell.returncode, stdout, stderr.decode(), _taken(output))
 
 
@@ -139,22 +140,24 @@ def _tried(number: int, seed: int, run: Path, folder: Path, *, shell: bool) -> s
 
 
 def _problems(args: object, folder: Path) -> Iterator[str | None]:
-    """What every case gave: the shell's run beside those of this process."""
+    """What every case gave: those of shells run beside those of this process, which then takes a part."""
     inputs, shell, seed = (getattr(args, name) for name in ("inputs", "shell", "seed"))
     run = make_run(folder)
-    with tempfile.TemporaryDirectory() as other, ThreadPoolExecutor(1) as pool:
-        waiting = [
-            pool.submit(_tried, number, seed, run, Path(other), shell=True)
-            for number in range(inputs, inputs + shell)
-        ]
+
+    def beside(number: int) -> str | None:
+        with tempfile.TemporaryDirectory() as own:
+            return _tried(number, seed, run, Path(own), shell=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = {number: pool.submit(beside, number) for number in range(inputs, inputs + shell)}
         try:
             for number in range(inputs):
                 yield _tried(number, seed, run, folder, shell=False)
-            for one in waiting:
-                yield one.result()
+            for number, one in reversed(waiting.items()):
+                yield beside(number) if one.cancel() else one.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for shell in _shells:
+            for shell in list(_shells):
                 if shell.poll() is None:
                     os.killpg(shell.pid, signal.SIGKILL)
 
