@@ -7,10 +7,12 @@ from pathlib import Path
 
 import torch
 
+from transformer_mt.checkpoint import TRAINED_ON
 from transformer_mt.checkpoint_files import save_checkpoint
 from transformer_mt.config import Recipe
 from transformer_mt.model.build import build_model
 from transformer_mt.text.tokenizer import Tokenizers, train_tokenizer
+from transformer_mt.text.trained_on import TrainedOn
 
 VOCAB = 340
 MODELS: dict[str, dict[str, object]] = {
@@ -39,8 +41,18 @@ def made_up_lines(count: int, seed: int) -> list[str]:
     return [" ".join(draw.choices(words, k=draw.randint(1, 9))) for _ in range(count)]
 
 
-def random_run(folder: Path, *, seed: int = 3, tokenizer_seed: int = 1, **sections: object) -> Path:
-    """Write a run of one checkpoint, step 20. `sections` are laid over a recipe de -> en."""
+def random_run(
+    folder: Path, *, seed: int = 3, tokenizer_seed: int = 1, sentences: int | None = 9, **sections: object
+) -> Path:
+    """Write a run of one checkpoint, step 20.
+
+    Args:
+        folder: of the run.
+        seed: of the weights.
+        tokenizer_seed: of the text that the vocabulary is learned from.
+        sentences: that a line of its training text had; None is a run of an earlier version, which forgot.
+        sections: laid over a recipe de -> en.
+    """
     tokenizer = train_tokenizer(made_up_lines(60, tokenizer_seed), type="bpe", vocab_size=VOCAB)
     tokenizers = Tokenizers(tokenizer, tokenizer)
     recipe = Recipe.model_validate(
@@ -66,7 +78,7 @@ def random_run(folder: Path, *, seed: int = 3, tokenizer_seed: int = 1, **sectio
         20,
         weights=dict(model.named_parameters()),
         state={},
-        scalars={},
+        scalars={TRAINED_ON: TrainedOn(recipe.data.max_length, sentences).as_json()},
         recipe=recipe,
         tokenizers=tokenizers,
     )

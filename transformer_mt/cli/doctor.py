@@ -6,12 +6,13 @@ import argparse
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from transformer_mt.cli.run_check import Finding, check_run
 from transformer_mt.cli.stream_output import show
-from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError, UserError
+from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError
 
 if TYPE_CHECKING:
     import torch
@@ -24,15 +25,6 @@ _PACKAGES = (
 )
 # The first of these that was found is the exit code.
 _CODES = (CheckpointError.exit_code, ConfigError.exit_code, DataError.exit_code)
-
-
-class Finding(NamedTuple):
-    """One line: section, name, value, and the exit code where it is a fault."""
-
-    section: str
-    name: str
-    value: str
-    fault: int = EXIT_OK
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     device = pick_device(args.device)
     findings = [*_versions(), *_process(device), *_machine(run_dir or Path())]
     if run_dir is not None:
-        findings += [*_checkpoints(run_dir), *_recipe_and_data(run_dir)]
+        findings += check_run(run_dir)
     show(_as_json(findings) if args.json else _as_table(findings))
     faults = {finding.fault for finding in findings}
     return next((code for code in _CODES if code in faults), EXIT_OK)
@@ -150,113 +142,3 @@ def _machine(folder: Path) -> Iterator[Finding]:
         yield Finding("free", "memory", f"{free:.1f} of {total:.1f} GiB")
     except (OSError, ValueError, KeyError):
         yield Finding("free", "memory", "this system does not tell")
-
-
-def _checked(section: str, name: str, check: Callable[[], str]) -> Finding:
-    """The finding of a check: its result, or the error that a user can mend."""
-    try:
-        return Finding(section, name, check())
-    except UserError as error:
-        return Finding(section, name, " ".join(str(error).split()), error.exit_code)
-
-
-def _checkpoints(run_dir: Path) -> Iterator[Finding]:
-    from transformer_mt.checkpoint import AVERAGED, find_checkpoint, saved_steps
-    from transformer_mt.checkpoint_files import MANIFEST, folder_of, verify
-    from transformer_mt.decoding.lexical_table import FILE
-
-    def whole(folder: Path) -> str:
-        verify(folder)
-        return "every file has its sha256"
-
-    for step in saved_steps(run_dir):
-        folder = folder_of(run_dir, step)
-        yield _checked("checkpoints", folder.name, lambda folder=folder: whole(folder))  # type: ignore[misc]
-    averaged = run_dir / "checkpoints" / AVERAGED
-    if (averaged / MANIFEST).is_file():
-        yield _checked("checkpoints", AVERAGED, lambda: whole(averaged))
-    for which in ("latest", "best"):
-        yield _checked("checkpoints", which, lambda which=which: find_checkpoint(run_dir, which).name)  # type: ignore[misc]
-    if (run_dir / FILE).exists():
-        yield _checked("checkpoints", "shortlist", lambda: _shortlist(run_dir / FILE))
-
-
-def _shortlist(path: Path) -> str:
-    from transformer_mt.decoding.lexical_table import read_table
-    from transformer_mt.text.tokenizer import load_tokenizers
-
-    read_table(path, load_tokenizers(path.parent))
-    return f"{path.name} has its sha256"
-
-
-def _recipe_and_data(run_dir: Path) -> Iterator[Finding]:
-    from transformer_mt.data.prepare import prepared_folder
-    from transformer_mt.recipe import load_recipe
-    from transformer_mt.text.corpus import source_files
-    from transformer_mt.text.hub import HUB_PREFIX
-    from transformer_mt.training.run_directory import stored_fingerprint
-
-    config = run_dir / "config.yaml"
-    try:
-        recipe = load_recipe(config)
-    except ConfigError as error:
-        yield Finding("recipe", "config.yaml", " ".join(str(error).split()), error.exit_code)
-        return
-    yield Finding("recipe", "config.yaml", "reads")
-    data = recipe.data
-    for split, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
-        for source in sources:
-            if source.startswith(HUB_PREFIX):
-                yield Finding("data", f"{split} {source}", "comes through `datasets`, not looked at")
-                continue
-
-            def there(source: str = source) -> str:
-                paths = source_files(source, data.root or ".", data.src_lang, data.tgt_lang)
-                return " and ".join(map(_short, paths))
-
-            yield _checked("data", f"{split} {source}", there)
-    try:
-        fingerprint = stored_fingerprint(run_dir) or ""
-    except CheckpointError as error:
-        yield Finding("data", "run.json", str(error), error.exit_code)
-        return
-    folder = prepared_folder(recipe.model_copy(update={"run_dir": str(run_dir)}), fingerprint)
-    yield _checked("data", "prepared", lambda: _prepared(folder, fingerprint))
-    yield from _tokenizers(folder)
-
-
-def _prepared(folder: Path, fingerprint: str) -> str:
-    """Where the prepared data of the run are, or that there are none: then they are made when needed."""
-    from transformer_mt.data.prepared_files import damaged_file, read_manifest
-
-    if not fingerprint or not folder.is_dir():
-        return "not there, `train` makes them from the text"
-    manifest = read_manifest(folder)
-    if manifest["fingerprint"] != fingerprint:
-        raise DataError(
-            f"{folder}: was prepared from other text than this run; name another data.prepared_dir"
-        )
-    damaged = damaged_file(folder, manifest)
-    return (
-        _short(folder) if damaged is None else f"{folder / damaged}: is damaged, `train` makes the data again"
-    )
-
-
-def _tokenizers(folder: Path) -> Iterator[Finding]:
-    """What is known of the tokenizers of prepared data; nothing where those are missing, damaged or older."""
-    from transformer_mt.data.tokenizer_report import tokenizer_rows
-
-    try:
-        plain = json.loads((folder / "report.json").read_text(encoding="utf-8"))["tokenizer"]
-    except (OSError, ValueError, KeyError):
-        return
-    told: dict[str, list[str]] = {}
-    for title, count, what in tokenizer_rows(plain):
-        told.setdefault(title or next(reversed(told)), []).append(f"{count} {what}")
-    for title, facts in told.items():
-        yield Finding("data", title, "; ".join(facts))
-
-
-def _short(path: Path) -> str:
-    """Relative to the current folder where it lies inside."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

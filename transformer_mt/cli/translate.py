@@ -11,7 +11,9 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +26,24 @@ from transformer_mt.cli.model_flags import (
     refuse_overwriting,
 )
 from transformer_mt.cli.output_journal import names_beside
+from transformer_mt.cli.run_check import FORGETFUL
 from transformer_mt.cli.source_lines import SourceLine, SourceLines
+from transformer_mt.cli.stream_output import NoOutput, StreamOutput
 from transformer_mt.cli.translate_flags import LINES_PER_WORKER, add_input_arguments, add_output_arguments
 from transformer_mt.errors import EXIT_OK, ConfigError, DataError
-from transformer_mt.text.arrivals import STDIN
+from transformer_mt.text.arrivals import STDIN, is_regular
 from transformer_mt.text.lines import one_line
 from transformer_mt.text.protection import compile_patterns
 
 if TYPE_CHECKING:
     from transformer_mt.cli.partial_output import PartialOutput
-    from transformer_mt.cli.stream_output import StreamOutput
     from transformer_mt.cli.summary import Summary
+    from transformer_mt.decoding.translation import Translation
     from transformer_mt.decoding.translator import Translator
+    from transformer_mt.runtime.distributed import Ranks
+
+# Seconds that one of several processes may be late with its share of a buffer.
+_PROCESS_TIMEOUT = 3600.0
 
 HELP = "translate text with a trained run: one output line per input line"
 
@@ -50,30 +58,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate files or stdin. Returns 3 where a line did not fit into the memory and has no translation."""
+    from transformer_mt.runtime.distributed import joined
+
+    with joined(_PROCESS_TIMEOUT) as ranks:
+        return _run(args, ranks)
+
+
+def _run(args: argparse.Namespace, ranks: Ranks) -> int:
+    """Translate, alone or with other processes; the first of them reads, writes and speaks for all."""
     from transformer_mt.checkpoint import find_checkpoint
     from transformer_mt.checkpoint_files import read_recipe
     from transformer_mt.cli.summary import Summary
     from transformer_mt.cli.translate_settings import buffer_size, settings_of, translator_options
+    from transformer_mt.decoding.shares import translate_in_shares
     from transformer_mt.decoding.translation import MEMORY
     from transformer_mt.recipe import parse_section
 
     files = args.files or [STDIN]
     _refuse(args, files)
+    if ranks.world > 1:
+        _share(args, files, ranks)
     if args.quiet:
         logging.getLogger("transformer_mt").setLevel(logging.WARNING)
     recipe = read_recipe(find_checkpoint(args.run_dir, args.checkpoint))
     decoding = parse_section(decoding_flags(args), recipe.decoding)
     style, sources = _formats(args, files, recipe.data.src_lang, nbest=decoding.nbest > 1)
-    total, size = sources.count(), buffer_size(args)
-    settings = settings_of(args, decoding, style.name, size)
-    if args.resume and _is_done(args, settings, sources):
+    total, size = sources.count(), args.buffer_size or int(ranks.sums(buffer_size(args))[0])
+    settings = settings_of(args, decoding, style.name, size, ranks.world)
+    done = args.resume and ranks.first and _is_done(args, settings, sources)
+    if any(ranks.gathered(done)):
         return EXIT_OK
-    translator = load_translator(args, *args.ensemble, **translator_options(args))
+    with ranks.one_after_the_first():  # which may have to learn a shortlist
+        translator = load_translator(args, *args.ensemble, **translator_options(args))
+    if decoding.split_long and not translator.counts_sentences:
+        _say(args, f"note: {args.run_dir} {FORGETFUL}")
     style = replace(style, pieces=_spelling(translator))
     summary = Summary()
-    with _output(args, settings) as output:
-        done = _translated(translator, sources.buffers(size), style, output, summary)
-        _show_progress(args, done, total, output.found)
+    with _output(args, settings) if ranks.first else nullcontext() as own:
+        found = ranks.gathered(own.found if own else 0)[0]
+        output = own or NoOutput(found)
+        steps = _translated(
+            partial(translate_in_shares, translator, ranks), sources.buffers(size), style, output, summary
+        )
+        _show_progress(args, steps, total, found)
     for line in summary.told():
         _say(args, line)
     # Every line has come out, but not every translation.
@@ -103,6 +130,20 @@ def _refuse(args: argparse.Namespace, files: Sequence[str]) -> None:
     read = [*files, args.prefix] if args.prefix else files
     for written in (args.output, *map(str, names_beside(args.output))):
         refuse_overwriting("--output", written, read)
+
+
+def _share(args: argparse.Namespace, files: Sequence[str], ranks: Ranks) -> None:
+    """What is otherwise where several processes share the lines: each reads all of them."""
+    from transformer_mt.runtime.device import pick_device
+
+    for file in [*files, args.prefix] if args.prefix else files:
+        if file == STDIN or not is_regular(file):
+            raise ConfigError(
+                f"{'stdin' if file == STDIN else file}: several processes each read all lines, so these must "
+                "stand in a file; name one, or start without torchrun"
+            )
+    args.device = str(pick_device(args.device, ranks))
+    args.quiet = args.quiet or not ranks.first
 
 
 def _formats(
@@ -151,10 +192,10 @@ def _is_done(args: argparse.Namespace, settings: dict[str, Any], sources: Source
 
 
 def _translated(
-    translator: Translator,
+    translate: Callable[..., list[Translation]],
     buffers: Iterable[list[SourceLine]],
     style: LineFormat,
-    output: PartialOutput | StreamOutput,
+    output: PartialOutput | StreamOutput | NoOutput,
     summary: Summary,
 ) -> Iterator[int]:
     """Translate and write buffer by buffer; of each, how many lines it has."""
@@ -164,7 +205,7 @@ def _translated(
             continue
         first, start = output.found + summary.lines + 1, time.perf_counter()
         texts = [line.text for line in lines]
-        translations = translator.translate(texts, first, prefixes=[line.prefix for line in lines])
+        translations = translate(texts, first, prefixes=[line.prefix for line in lines])
         summary.add(first, translations, time.perf_counter() - start)
         summary.look_at(texts)
         written = style.lines(first, lines, translations)
@@ -186,7 +227,6 @@ def _show_progress(args: argparse.Namespace, done: Iterator[int], total: int | N
 
 def _output(args: argparse.Namespace, settings: dict[str, Any]) -> PartialOutput | StreamOutput:
     from transformer_mt.cli.partial_output import PartialOutput
-    from transformer_mt.cli.stream_output import StreamOutput
 
     if not _is_replaced(args.output):
         return StreamOutput(args.output)

@@ -114,6 +114,12 @@ class Translator:
         """Processes that share the batches of a call."""
         return self._searcher.num_workers
 
+    @property
+    def counts_sentences(self) -> bool:
+        """Whether it is known with how many sentences a line is too long: a run of an earlier version has
+        not noted it."""
+        return self._trained_on is not None and self._trained_on.sentences is not None
+
     @classmethod
     def load(
         cls,

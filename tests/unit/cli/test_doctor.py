@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from random_run import MODELS, random_run
 from transformer_mt import checkpoint as ckpt
 from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
+from transformer_mt.data.prepare import data_fingerprint
 from transformer_mt.data.tokenizer_report import TokenizerReport, as_plain
 from transformer_mt.errors import CheckpointError
 from transformer_mt.json_file import write_json
@@ -26,13 +28,18 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A run of one checkpoint, with its recipe and the text it names."""
     folder = random_run(tmp_path / "run", model=MODELS[getattr(request, "param", "transformer")])
     (folder / "config.yaml").write_text(dump_recipe(ckpt.load_run(folder).recipe), encoding="utf-8")
-    write_json(folder / "run.json", {"data_fingerprint": "0123"})
     for name in ("train", "valid", "test", "sets/two"):
         for language in ("de", "en"):
             path = tmp_path / f"{name}.{language}"
             path.parent.mkdir(exist_ok=True)
             path.write_text("a\n", encoding="utf-8")
+    write_json(folder / "run.json", {"data_fingerprint": _fingerprint(folder)})
     return folder
+
+
+def _fingerprint(run: Path) -> str:
+    recipe = ckpt.load_run(run).recipe
+    return data_fingerprint(recipe.data, recipe.tokenizer)
 
 
 def _flip_a_byte(run: Path) -> None:
@@ -48,6 +55,10 @@ def _break_the_recipe(run: Path) -> None:
 
 def _lose_the_text(run: Path) -> None:
     (run.parent / "train.de").unlink()
+
+
+def _change_the_text(run: Path) -> None:
+    (run.parent / "sets" / "two.en").write_text("b\n", encoding="utf-8")
 
 
 def _lose_the_books(run: Path) -> None:
@@ -104,6 +115,11 @@ def test_a_table_has_one_line_for_each_finding(run: Path, capsys: pytest.Capture
         ([_lose_the_books], 5, ["FAULT: {run}/run.json: is missing, and nothing else says what the"]),
         ([_break_the_recipe], 2, ["{run}/config.yaml:2:1: modle: no such key; did you mean model?"]),
         ([_lose_the_text], 3, ["FAULT: {folder}/train.de: no such file"]),
+        (
+            [_change_the_text],
+            3,
+            ["FAULT: the text and its options are not those of the training (fingerprint"],
+        ),
         ([_break_the_recipe, _flip_a_byte], 5, ["is damaged", "no such key"]),
         ([_lose_the_text, _point_nowhere], 5, ["no such file", "has no checkpoint of step 7"]),
     ],
@@ -128,8 +144,7 @@ def test_faults_of_a_run(
 
 def test_prepared_data_are_looked_at(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They are those whose fingerprint the run wrote down, whole or not."""
-    fingerprint = "0123456789abcdef" * 4
-    write_json(run / "run.json", {"data_fingerprint": fingerprint})
+    fingerprint = _fingerprint(run)
     folder = run.parent / "prepared" / fingerprint[:16]
     folder.mkdir(parents=True)
     write_json(folder / "manifest.json", {"fingerprint": fingerprint, "files": {}})
@@ -147,6 +162,28 @@ def test_prepared_data_are_looked_at(run: Path, capsys: pytest.CaptureFixture[st
     write_json(folder / "manifest.json", {"fingerprint": "other", "files": {}})
     assert main(["doctor", str(run)]) == 3
     assert "was prepared from other text than this run" in capsys.readouterr().out
+
+
+def test_text_through_datasets_is_not_fetched_for_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may lie on another machine; and before the first checkpoint there is nothing to compare with."""
+    config = run / "config.yaml"
+    config.write_text(config.read_text("utf-8").replace("- train\n", "- hf:a/b:train\n"), encoding="utf-8")
+    assert main(["doctor", str(run)]) == 0
+    assert "not compared: some of the text comes through `datasets`" in capsys.readouterr().out
+    shutil.rmtree(run / "checkpoints")
+    (run / "run.json").unlink()
+    main(["doctor", str(run)])
+    assert "nothing is trained yet" in capsys.readouterr().out
+
+
+def test_what_a_run_knows_of_its_training_text(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which lines it takes in parts; one of an earlier version has kept nothing of it."""
+    assert main(["doctor", str(run)]) == 0
+    assert "in parts beyond 256 tokens or 9 sentences" in capsys.readouterr().out
+    main(["doctor", str(random_run(tmp_path / "old", sentences=None))])
+    assert "does not know how many sentences its training lines had" in capsys.readouterr().out
 
 
 def test_no_such_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,6 +139,24 @@ def test_flags_override_the_recipe_through_its_checks(
     assert stop.value.code == 2
 
 
+def test_a_run_that_cannot_tell_long_lines_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once, before anything is translated; not where lines shall stay whole, nor of a run that can tell."""
+    (tmp_path / "in").write_bytes(b"a\n" * 3)
+    words = [str(tmp_path / "in"), "--device", "cpu", "--buffer-size", "1"]
+    old, new = random_run(tmp_path / "old", sentences=None), random_run(tmp_path / "new")
+    for run, more, notes in (
+        (old, [], 1),
+        (old, ["--no-split-long"], 0),
+        (old, ["--quiet"], 0),
+        (new, [], 0),
+    ):
+        assert main(["translate", str(run), *words, *more]) == 0
+        said = capsys.readouterr().err
+        assert said.count(f"note: {run} does not know how many sentences its training lines had") == notes
+
+
 def test_cut_off_translations_are_counted_on_stderr(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -454,8 +454,3 @@ def test_what_must_stay_is_put_back(loaded: LoadedRun) -> None:
     assert all("%2" in one.text and "<i>" in one.text for one in found[1].nbest)
     assert [item.text for item in found[2:]] == lines[2:]
     assert found[0].nbest[0].alignment is None
-
-
-def test_validation_and_translate_agree_on_facts(run: Path, loaded: LoadedRun) -> None:
-    """A run from before facts were kept has the longest length of its recipe, and nothing else."""
-    assert loaded.trained_on == TrainedOn(loaded.recipe.data.max_length)
