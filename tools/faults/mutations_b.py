@@ -728,7 +728,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B200",
         "curves keep what was done twice",
-        "training/logbook.py",
+        "training/curves.py",
         "SummaryWriter(str(folder), purge_step=first_step + 1)",
         "SummaryWriter(str(folder))",
         ("end_to_end/test_continuing.py::test_a_continued_run_is_the_uninterrupted_one",),
