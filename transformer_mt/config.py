@@ -335,6 +335,8 @@ class TrainingConfig(_Section):
     """Newest checkpoints kept; best is always kept."""
     workers: Literal["auto"] | Annotated[int, Field(ge=0, le=256)] = "auto"
     """Processes that build batches ahead of training; never changes what is trained."""
+    process_timeout: Annotated[float, Field(ge=1.0, le=86_400.0)] = 600.0
+    """Seconds that one of several processes (torchrun) may keep the others waiting before all end."""
     seed: CountOrZero = 1
     """Seed of initial weights, data order, noise, dropout and subword sampling."""
 

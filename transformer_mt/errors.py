@@ -36,3 +36,9 @@ class CheckpointError(UserError):
     """A run directory or checkpoint that is missing, damaged or belongs to something else."""
 
     exit_code = 5
+
+
+class LostProcessError(UserError):
+    """One of several processes that work as one has failed, was killed, or does not answer."""
+
+    exit_code = 6

@@ -35,6 +35,7 @@ CHANGEABLE = frozenset(
         "training.log_every",
         "training.keep_last",
         "training.workers",
+        "training.process_timeout",
     }
 )
 

@@ -35,7 +35,7 @@ def main() -> None:
     device = torch.device(job.device)
     _, updater = build_updater(recipe, prepared, device)
     workers, _ = pick_workers(recipe.training.workers, device, sampling=recipe.tokenizer.sampling > 0.0)
-    stream = open_stream(recipe, prepared, workers)(1, 0)
+    stream = open_stream(recipe, prepared, workers=workers)(1, 0)
     if asked.work == "train":
         _train(job, updater, stream)
     elif asked.work == "memory":

@@ -18,6 +18,7 @@ from transformer_mt.data.dataset import SourceNoise
 from transformer_mt.data.origin import origins, valid_origin
 from transformer_mt.data.prepare import PreparedData
 from transformer_mt.data.sampler import epoch_batches
+from transformer_mt.decoding.shares import translate_in_shares
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import CheckpointError, DataError, DivergenceError
 from transformer_mt.evaluation.scores import score
@@ -25,6 +26,7 @@ from transformer_mt.model.build import Model, build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.pictures import attention_figure
 from transformer_mt.runtime.device import compiler_fault
+from transformer_mt.runtime.distributed import ALONE, Ranks
 from transformer_mt.runtime.seeds import seed_weights
 from transformer_mt.text.noise import NoiseRates
 from transformer_mt.text.trained_on import TrainedOn
@@ -40,7 +42,9 @@ from transformer_mt.training.trainer import Trainer, ValidationSet
 _NUM_PICTURES = 3
 
 
-def build_updater(recipe: Recipe, prepared: PreparedData, device: torch.device) -> tuple[Model, Updater]:
+def build_updater(
+    recipe: Recipe, prepared: PreparedData, device: torch.device, ranks: Ranks = ALONE
+) -> tuple[Model, Updater]:
     """A model with initial weights, and all that one update of it needs; the precision must be resolved."""
     config = recipe.training
     seed_weights(config.seed)
@@ -68,6 +72,7 @@ def build_updater(recipe: Recipe, prepared: PreparedData, device: torch.device) 
         config,
         config.precision,
         device,
+        ranks,
     )
     return model, updater
 
@@ -85,11 +90,11 @@ def _check_valid_lengths(recipe: Recipe, prepared: PreparedData, limit: int | No
             )
 
 
-def build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) -> Trainer:
+def build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device, ranks: Ranks) -> Trainer:
     """All that a training consists of, before its first step."""
-    model, updater = build_updater(recipe, prepared, device)
+    model, updater = build_updater(recipe, prepared, device, ranks)
     trained_on = prepared.trained_on()
-    validation = _validation_set(recipe, prepared, model, trained_on, device)
+    validation = _validation_set(recipe, prepared, model, trained_on, updater)
     drawn = recipe.tokenizer.sampling > 0.0 or recipe.data.noise.is_on
     workers, _ = pick_workers(recipe.training.workers, device, sampling=drawn)
     return Trainer(
@@ -99,7 +104,7 @@ def build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) 
         tokenizers=prepared.tokenizers,
         trained_on=trained_on,
         updater=updater,
-        stream=open_stream(recipe, prepared, workers),
+        stream=open_stream(recipe, prepared, ranks, workers),
         validation=validation,
         pictures=_pictures(prepared, validation, model, device),
         origins=partial(origins, recipe.data, prepared.train, prepared.tokenizers),
@@ -107,9 +112,9 @@ def build_trainer(recipe: Recipe, prepared: PreparedData, device: torch.device) 
 
 
 def open_stream(
-    recipe: Recipe, prepared: PreparedData, workers: int = 0
+    recipe: Recipe, prepared: PreparedData, ranks: Ranks = ALONE, workers: int = 0
 ) -> Callable[[int, int], MicroBatches]:
-    """(epoch, position) -> the micro-batches of a recipe from there on; workers: see `MicroBatches`."""
+    """(epoch, position) -> this process's micro-batches from there on; workers: see `MicroBatches`."""
     noise = SourceNoise(
         NoiseRates(**recipe.data.noise.model_dump()),
         max_length=min(recipe.data.max_length, recipe.training.max_tokens),
@@ -125,37 +130,45 @@ def open_stream(
             epoch=epoch,
             position=position,
             workers=workers,
+            rank=ranks.rank,
+            world=ranks.world,
         )
 
     return stream
 
 
 def _validation_set(
-    recipe: Recipe, prepared: PreparedData, model: Model, trained_on: TrainedOn, device: torch.device
+    recipe: Recipe, prepared: PreparedData, model: Model, trained_on: TrainedOn, updater: Updater
 ) -> ValidationSet:
-    valid = prepared.valid
+    valid, ranks = prepared.valid, updater.ranks
     order = epoch_batches(
         valid.src_lengths, valid.tgt_lengths, max_tokens=recipe.training.max_tokens, seed=0, epoch=0
     )
     pairs = prepared.valid_pairs()
     sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-    translator = Translator([model], prepared.tokenizers, recipe.decoding, device, trained_on=trained_on)
+    translator = Translator(
+        [model], prepared.tokenizers, recipe.decoding, updater.device, trained_on=trained_on
+    )
 
     signatures: dict[str, str] = {}
 
     def translate() -> tuple[list[str], dict[str, float]]:
         try:
-            translations = [translation.text for translation in translator.translate(sources)]
+            found = translate_in_shares(translator, ranks, sources)
         except CheckpointError as error:
             raise DivergenceError(
                 f"{recipe.run_dir}: diverged: in validation {error}; go on from the last checkpoint, or "
                 "start anew, with a smaller training.learning_rate"
             ) from None
+        translations = [translation.text for translation in found]
         scores = score(translations, [references], ("bleu", "chrf"), recipe.data.tgt_lang)
         signatures.update({result.name: result.signature for result in scores})
         return translations, {result.name: result.value for result in scores}
 
-    batches = [make_batch([valid.ids(int(i)) for i in indices], indices=indices) for indices in order]
+    batches = [
+        make_batch([valid.ids(int(i)) for i in indices], indices=indices)
+        for indices in order[ranks.rank :: ranks.world]
+    ]
     return ValidationSet(batches, pairs, translate, signatures)
 
 

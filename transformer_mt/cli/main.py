@@ -25,11 +25,13 @@ from typing import Any, NoReturn, TextIO
 
 from transformer_mt import __version__
 from transformer_mt.cli.stream_output import naming
-from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, UserError
+from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, ConfigError, UserError
 
 VERBS = ("prepare", "train", "translate", "score", "evaluate", "compare", "study", "average", "doctor")
+# What several processes can do together, when torchrun starts them.
+_SHARED = ("train", "translate")
 _EXIT_CODES = """\
-exit codes: 0 fine, 2 usage or recipe, 3 data, 4 training diverged, 5 checkpoint,
+exit codes: 0 fine, 2 usage or recipe, 3 data, 4 training diverged, 5 checkpoint, 6 another process was lost,
 130/143 interrupted (training: saved, the same command continues)"""
 
 
@@ -111,6 +113,8 @@ def _run(argv: Sequence[str] | None) -> int:
         args = build_parser().parse_args(argv)
         logging.basicConfig(format="%(message)s", stream=sys.stderr)
         logging.getLogger("transformer_mt").setLevel(logging.INFO)
+        if args.verb not in _SHARED and os.environ.get("WORLD_SIZE", "1") != "1":
+            raise ConfigError(f"{args.verb}: works in one process; start it without torchrun")
         code: int = args.run(args)
         with naming("stdout"):
             sys.stdout.flush()

@@ -34,6 +34,31 @@ def show(text: str = "") -> None:
         print(text, flush=True)
 
 
+class NoOutput:
+    """Writes nothing: for all processes but the first of several that translate together."""
+
+    def __init__(self, found: int) -> None:
+        """found: source lines that are done already."""
+        self.found = self._unseen = found
+
+    def skip_done(self, source: Sequence[bytes]) -> int:
+        """How many of the next source lines are done already."""
+        count = min(len(source), self._unseen)
+        self._unseen -= count
+        return count
+
+    def write(self, source: Sequence[bytes], data: bytes) -> None:
+        """Nothing."""
+
+    def __enter__(self) -> NoOutput:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing was opened."""
+
+
 class StreamOutput:
     """Takes lines, and has them written before it takes the next."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
+import logging
 import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     import torch
 
     from transformer_mt.data.prepare import PreparedData
+    from transformer_mt.runtime.distributed import Ranks
+    from transformer_mt.training.logbook import Logbook
     from transformer_mt.training.trainer import Trainer
 
 HELP = "train a model by a recipe; the same command again continues where it stopped"
@@ -42,6 +47,14 @@ def run(args: argparse.Namespace) -> int:
         show(dump_recipe(recipe).removesuffix("\n"))
         return EXIT_OK
 
+    from transformer_mt.runtime.distributed import joined
+
+    with joined(recipe.training.process_timeout) as ranks:
+        return _run(recipe, args, ranks)
+
+
+def _run(recipe: Recipe, args: argparse.Namespace, ranks: Ranks) -> int:
+    """Do what the command asks for, in one or in each of several processes; the first one speaks for all."""
     from transformer_mt.checkpoint import find_checkpoint
     from transformer_mt.data.prepare import prepare
     from transformer_mt.model.build import head_warning
@@ -54,11 +67,17 @@ def run(args: argparse.Namespace) -> int:
     from transformer_mt.training.run_directory import check_usable, locked, stored_precision
 
     run_dir = Path(recipe.run_dir)
+    if not ranks.first:
+        logging.getLogger("transformer_mt").setLevel(logging.ERROR)
+    if args.dry_run and ranks.world > 1:
+        raise ConfigError("--dry-run: rehearses in one process; start it without torchrun")
+    if ranks.restarted:
+        args.overwrite = False  # what the first attempt saved is the run now
     if args.init_from and Path(args.init_from).resolve().is_relative_to(run_dir.resolve()):
         raise ConfigError(f"--init-from {args.init_from}: lies in run_dir {run_dir}; name another run_dir")
     check_usable(run_dir, overwrite=args.overwrite)
     set_up_process()
-    device = pick_device(args.device)
+    device = pick_device(args.device, ranks)
     precision: str = recipe.training.precision
     if precision == "auto" and not args.overwrite:
         precision = stored_precision(run_dir)
@@ -67,16 +86,17 @@ def run(args: argparse.Namespace) -> int:
         find_checkpoint(args.init_from)
     if args.init_from and recipe.tokenizer.from_ is None:
         recipe = _replace(recipe, "tokenizer", from_=str(Path(args.init_from).resolve()))
-    warning = head_warning(recipe.model)
-    if warning:
-        print(f"transformer-mt: warning: {warning}", file=sys.stderr)
-    prepared = prepare(recipe, log=partial(print, file=sys.stderr))
-    _warn_of_scores(recipe, prepared)
+    say = partial(print, file=sys.stderr if ranks.first else io.StringIO())
+    with ranks.one_after_the_first():
+        prepared = prepare(recipe, log=say)
+    for warning in (head_warning(recipe.model), *_remarks_on_scores(recipe, prepared)):
+        if warning:
+            say(f"transformer-mt: warning: {warning}")
     try:
         if args.dry_run:
             return _rehearse(recipe, prepared, device)
-        with locked(run_dir):
-            return _train(recipe, prepared, device, args)
+        with locked(run_dir) if ranks.first else nullcontext():
+            return _train(recipe, prepared, device, args, ranks)
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
@@ -87,23 +107,23 @@ def run(args: argparse.Namespace) -> int:
         ) from None
 
 
-def _warn_of_scores(recipe: Recipe, prepared: PreparedData) -> None:
-    """Say before training what will make the scores of its validation incomparable."""
+def _remarks_on_scores(recipe: Recipe, prepared: PreparedData) -> tuple[str | None, str | None]:
+    """What will make the scores of validation incomparable: better said before training."""
     from transformer_mt.evaluation.scores import tokenised_remark, tokenizer_remark
 
     references = [target for _, target in prepared.valid_pairs()]
-    for remark in (tokenizer_remark(recipe.data.tgt_lang), tokenised_remark("validation text", references)):
-        if remark:
-            print(f"transformer-mt: warning: {remark}", file=sys.stderr)
+    return tokenizer_remark(recipe.data.tgt_lang), tokenised_remark("validation text", references)
 
 
-def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace) -> int:
+def _train(
+    recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace, ranks: Ranks
+) -> int:
     from transformer_mt.checkpoint import newest_valid
     from transformer_mt.cli.build_trainer import build_trainer
     from transformer_mt.json_file import read_json
-    from transformer_mt.training.logbook import Logbook
+    from transformer_mt.training.logbook import Logbook, SilentLogbook
     from transformer_mt.training.run_directory import belongs_to_run, check_continues, clear, describe
-    from transformer_mt.training.trainer import Interrupted
+    from transformer_mt.training.trainer import PROCESSES
 
     run_dir = Path(recipe.run_dir)
     continuing = belongs_to_run(run_dir) and not args.overwrite
@@ -114,20 +134,28 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
             f"{run_dir}: holds checkpoints but no config.yaml; put back that of the newest checkpoint, or "
             "name another run_dir"
         )
-    trainer = build_trainer(recipe, prepared, device)
+    # Also the end of reading: from here on the first process may write into the run directory.
+    ranks.agreed(
+        {"data": prepared.fingerprint, "step": checkpoint.step if checkpoint else None},
+        "data.root and run_dir must be the same folders for every process, on a disk that all machines share",
+    )
+    trainer = build_trainer(recipe, prepared, device, ranks)
     if checkpoint:
         trainer.restore(checkpoint)
     elif args.init_from:
         _initialise_from(trainer, args.init_from)
-    if args.overwrite:
+    if args.overwrite and ranks.first:
         clear(run_dir)  # only now: what cannot be started must not cost the old run
     info = {
         "data_fingerprint": prepared.fingerprint,
         "training_pairs": len(prepared.train),
         "parameters": sum(weight.numel() for weight in trainer.model.parameters()),
         "init_from": args.init_from,
+        "processes": ranks.world,
     }
     progress = trainer.progress
+    if not ranks.first:
+        return EXIT_OK if trainer.finished else _trained(trainer, SilentLogbook())
     if trainer.finished:
         if "cost" not in (read_json(run_dir / "run.json") or {}):
             _close(trainer, info)  # killed after the last checkpoint, before the books were closed
@@ -144,13 +172,28 @@ def _train(recipe: Recipe, prepared: PreparedData, device: torch.device, args: a
     with Logbook(run_dir, progress.step, recipe.training.max_steps) as logbook:
         if checkpoint:
             logbook.say(f"continuing after step {progress.step}")
+            before = checkpoint.scalars.get(PROCESSES, 1)
+            if before != ranks.world:
+                changes.append(
+                    f"continuing with {ranks.world} processes instead of {before}: the data come in the same "
+                    "order, but an update has more or fewer batches, so nothing is bit for bit as it would be"
+                )
         for change in changes:
             logbook.say(change)
-        try:
-            trainer.train(logbook)
-        except Interrupted as stop:
-            return stop.exit_code
-    _close(trainer, info)
+        code = _trained(trainer, logbook)
+    if code == EXIT_OK:
+        _close(trainer, info)
+    return code
+
+
+def _trained(trainer: Trainer, logbook: Logbook) -> int:
+    """Train to the end, or until a signal. Returns the exit code."""
+    from transformer_mt.training.trainer import Interrupted
+
+    try:
+        trainer.train(logbook)
+    except Interrupted as stop:
+        return stop.exit_code
     return EXIT_OK
 
 

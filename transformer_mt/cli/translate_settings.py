@@ -31,19 +31,21 @@ def translator_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def buffer_size(args: argparse.Namespace) -> int:
-    """Lines that are translated together, if so many are there."""
+    """Lines that this process translates together, if so many are there."""
     set_up_process()  # it limits the threads, and so the workers
     workers = pick_workers(args.workers, pick_device(args.device))
-    return args.buffer_size or LINES_PER_WORKER * min(workers, MOST_SHARES)
+    return LINES_PER_WORKER * min(workers, MOST_SHARES)
 
 
-def settings_of(args: argparse.Namespace, decoding: DecodingConfig, style: str, size: int) -> dict[str, Any]:
+def settings_of(
+    args: argparse.Namespace, decoding: DecodingConfig, style: str, size: int, processes: int = 1
+) -> dict[str, Any]:
     """All that the written lines depend on besides the source; the same lines come of the same settings."""
     search = decoding.model_dump()
     if decoding.precision in ("fp32", "int8"):
         del search["batch_size"]  # batches and buffers change nothing then
     else:
-        search["buffer_size"] = size
+        search |= {"buffer_size": size, "processes": processes}
     # What says which weights are used: one file a run.
     runs = [find_checkpoint(run, args.checkpoint) / MANIFEST for run in (args.run_dir, *args.ensemble)]
     return {

@@ -20,7 +20,8 @@ class Cores(NamedTuple):
 
 
 def usable_cores(root: Path = Path("/")) -> Cores:
-    """The smallest of: cores of the machine, cores this process is bound to, time its control group gets.
+    """The smallest of: cores of the machine, cores this process is bound to, time its control group gets; of
+    several processes that torchrun started on this machine each has its share.
 
     Args:
         root: where /proc and /sys are found.
@@ -31,7 +32,11 @@ def usable_cores(root: Path = Path("/")) -> Cores:
     for quota, path in _quotas(root):
         # Rounded down: a thread more than the quota stops all of them until the next period begins.
         limits.append(Cores(max(int(quota), 1), f"quota of {quota:g} cores ({path})"))
-    return min(limits, key=lambda limit: limit.number)
+    least = min(limits, key=lambda limit: limit.number)
+    sharing = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    if not sharing.isdecimal() or int(sharing) < 2:
+        return least
+    return Cores(max(least.number // int(sharing), 1), f"{least.reason}, shared by {sharing} processes")
 
 
 def _quotas(root: Path) -> Iterator[tuple[float, Path]]:

@@ -16,6 +16,7 @@ import torch
 
 from transformer_mt.errors import ConfigError
 from transformer_mt.runtime.cores import usable_cores
+from transformer_mt.runtime.distributed import ALONE, Ranks
 
 # glibc mallopt parameters (malloc.h).
 _M_TRIM_THRESHOLD = -1
@@ -23,12 +24,14 @@ _M_MMAP_MAX = -4
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def pick_device(name: str | None = None) -> torch.device:
-    """The named device, or a GPU where there is one, else the CPU.
+def pick_device(name: str | None = None, ranks: Ranks = ALONE) -> torch.device:
+    """The named device, or a GPU where there is one, else the CPU. Of several processes each has its own GPU.
 
     Raises:
         ConfigError: no such device here.
     """
+    if ranks.world > 1:
+        return _own_device(name, ranks.local_rank)
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -40,6 +43,21 @@ def pick_device(name: str | None = None) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"--device {name}: this machine has {torch.cuda.device_count()} such devices")
     return device
+
+
+def _own_device(name: str | None, local_rank: int) -> torch.device:
+    """That of one of several processes on this machine."""
+    if name == "cpu" or (name is None and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if name not in (None, "cuda"):
+        raise ConfigError(f"--device {name}: each of several processes takes its own; use cpu or cuda")
+    if local_rank >= torch.cuda.device_count():
+        raise ConfigError(
+            f"this machine has {torch.cuda.device_count()} GPUs, but torchrun started process "
+            f"{local_rank + 1} on it; lower --nproc-per-node, or use --device cpu"
+        )
+    torch.cuda.set_device(local_rank)
+    return torch.device("cuda", local_rank)
 
 
 def pick_precision(name: str, device: torch.device) -> str:
@@ -98,11 +116,13 @@ def set_up_process() -> ProcessSettings:
 
 def _limit_threads() -> str:
     """Let torch use no more threads than cores; the user's own word counts more. Returns the reason."""
-    for name in _THREAD_VARIABLES:
+    # torchrun says 1 where its user says nothing, however many cores there are for each process.
+    torchrun = "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("OMP_NUM_THREADS") == "1"
+    for name in () if torchrun else _THREAD_VARIABLES:
         if os.environ.get(name):
             return f"{name}={os.environ[name]}"
     cores = usable_cores()
-    if cores.number < torch.get_num_threads():
+    if torchrun or cores.number < torch.get_num_threads():
         torch.set_num_threads(cores.number)
         return cores.reason
     return "as torch chooses by itself"

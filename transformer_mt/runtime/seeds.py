@@ -12,7 +12,7 @@ import torch
 
 
 def derive_seed(seed: int, *place: int | str) -> int:
-    """A 63-bit seed for one place in the run, e.g. `derive_seed(1, "dropout", step, micro_batch, rank)`."""
+    """A 63-bit seed for one place in the run, e.g. `derive_seed(1, "dropout", step, micro_batch)`."""
     text = repr((seed, *place)).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
 
@@ -22,6 +22,8 @@ def seed_weights(seed: int) -> None:
     torch.manual_seed(derive_seed(seed, "weights"))
 
 
-def seed_micro_batch(seed: int, step: int, micro_batch: int, rank: int = 0) -> None:
-    """Make the default generator ready for the dropout of one forward pass."""
-    torch.manual_seed(derive_seed(seed, "dropout", step, micro_batch, rank))
+def seed_micro_batch(seed: int, step: int, micro_batch: int) -> None:
+    """Make the default generator ready for the dropout of one forward pass; micro_batch counts those of all
+    processes, so that their number changes nothing."""
+    # The 0 means nothing; without it runs that were begun earlier would not go on bit for bit.
+    torch.manual_seed(derive_seed(seed, "dropout", step, micro_batch, 0))

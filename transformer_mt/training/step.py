@@ -2,24 +2,28 @@
 
 Learning rate, then forward and backward of every micro-batch, unscale, clip, check, update, scaler, EMA.
 The loss is the sum over all micro-batches divided once by the target tokens of all of them, so that 8
-micro-batches of 1, 2 of 4 and 1 of 8 are the same update. Where batches come from and what is logged is not
-known here.
+micro-batches of 1, 2 of 4 and 1 of 8 are the same update, and so are those of several processes. Where
+batches come from and what is logged is not known here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from transformer_mt.data.batch import Batch, PackedBatch
 from transformer_mt.model.packed_attention import Packing
 from transformer_mt.model.protocol import TrainableModel
 from transformer_mt.runtime.device import autocast_dtype, release_memory
+from transformer_mt.runtime.distributed import ALONE, Ranks
 from transformer_mt.runtime.seeds import seed_micro_batch
 from transformer_mt.text.tokenizer import PAD_ID
 from transformer_mt.training.ema import Ema
@@ -69,7 +73,7 @@ class LossModule(nn.Module):
 
 @dataclass(frozen=True)
 class Update:
-    """What one update did. Losses are sums in nats; `applied` is False where it was not finite."""
+    """What one update of all processes did. Losses are sums in nats; `applied` is False where not finite."""
 
     loss_sum: float
     nll_sum: float
@@ -92,28 +96,49 @@ class Updater:
     config: TrainingConfig
     precision: str
     device: torch.device
+    ranks: Ranks = ALONE
+
+    def __post_init__(self) -> None:
+        """Where there are several processes, let DDP sum what each has learned."""
+        self._forward: nn.Module = self.loss_module
+        if self.ranks.world > 1:
+            with self.ranks.meeting(), warnings.catch_warnings():
+                # The newer name of broadcast_buffers is not known to every torch that will do.
+                warnings.simplefilter("ignore", FutureWarning)
+                self._forward = DistributedDataParallel(
+                    self.loss_module, broadcast_buffers=False, gradient_as_bucket_view=True
+                )
 
     def run(self, step: int, batches: Sequence[Batch], *, skipped: int = 0) -> Update:
         """Update the weights once, unless loss or gradient is not finite: then nothing changes.
 
         Args:
             step: 1 for the first update; sets learning rate and dropout.
-            batches: the micro-batches, on the CPU.
+            batches: this process's micro-batches, on the CPU; all processes have as many.
             skipped: earlier steps that changed nothing; the schedule of the learning rate passes over them.
         """
         rate = learning_rate(step - skipped, self.config)
         set_learning_rate(self.optimizer, rate)
-        num_tokens = sum(batch.num_tokens for batch in batches)
+        pack = self.loss_module.model.has_packed_kernel(self.device, autocast_dtype(self.precision))
+        used = [batch.packed() if pack else batch for batch in batches]
+        num_tokens, num_src_tokens, padded_tokens = map(
+            int,
+            self.ranks.sums(
+                sum(batch.num_tokens for batch in used),
+                sum(batch.num_src_tokens for batch in used),
+                sum(batch.padded_tokens for batch in used),
+            ),
+        )
         loss_sum = torch.zeros((), device=self.device)
         nll_sum = torch.zeros((), device=self.device)
         self.loss_module.train()
-        pack = self.loss_module.model.has_packed_kernel(self.device, autocast_dtype(self.precision))
-        used = [batch.packed() if pack else batch for batch in batches]
-        for micro_batch, batch in enumerate(used):
-            seed_micro_batch(self.config.seed, step, micro_batch)
-            with autocast(self.precision, self.device):
-                loss, nll, _ = self.loss_module(batch.to(self.device))
-            self.scaler.scale(loss / max(num_tokens, 1)).backward()
+        for number, batch in enumerate(used):
+            seed_micro_batch(self.config.seed, step, number * self.ranks.world + self.ranks.rank)
+            with self._together(last=number == len(used) - 1):
+                with autocast(self.precision, self.device):
+                    loss, nll, _ = self._forward(batch.to(self.device))
+                # DDP takes the mean over processes; what is wanted is the sum.
+                self.scaler.scale(loss * self.ranks.world / max(num_tokens, 1)).backward()
             loss_sum += loss.detach()
             nll_sum += nll
         grad_norm, loss_value, nll_value = self._finish(loss_sum, nll_sum)
@@ -127,12 +152,18 @@ class Updater:
             loss_sum=loss_value,
             nll_sum=nll_value,
             num_tokens=num_tokens,
-            num_src_tokens=sum(batch.num_src_tokens for batch in used),
-            padded_tokens=sum(batch.padded_tokens for batch in used),
+            num_src_tokens=num_src_tokens,
+            padded_tokens=padded_tokens,
             grad_norm=grad_norm,
             learning_rate=rate,
             applied=applied,
         )
+
+    def _together(self, *, last: bool) -> contextlib.AbstractContextManager[object]:
+        """Around forward and backward: processes meet over the last micro-batch of an update only."""
+        if not isinstance(self._forward, DistributedDataParallel):
+            return contextlib.nullcontext()
+        return self.ranks.meeting() if last else self._forward.no_sync()
 
     def _finish(self, loss_sum: Tensor, nll_sum: Tensor) -> tuple[float, float, float]:
         """Unscale, clip, check, update. Returns the gradient norm before clipping, loss and nll."""
@@ -141,6 +172,7 @@ class Updater:
         norm = torch.nn.utils.get_total_norm([weight.grad for weight in weights if weight.grad is not None])
         # Read together: each reading makes the host wait for a card, and this is an update's only one.
         grad_norm, loss, nll = torch.stack((norm, loss_sum, nll_sum)).tolist()
+        loss, nll = self.ranks.sums(loss, nll)
         finite = math.isfinite(grad_norm) and math.isfinite(loss)
         if finite and self.config.clip_norm > 0.0:
             torch.nn.utils.clip_grads_with_norm_(weights, self.config.clip_norm, norm)

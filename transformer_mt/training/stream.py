@@ -2,13 +2,14 @@
 
 The stream is a pure function of seed and position: epoch after epoch, each example once per epoch, its source
 noised and its segmentation drawn anew where the recipe wants that. The position counts micro-batches that
-were used, not those that are built ahead, so a continued run goes on with the next one. Nothing is known of
-models.
+were used, not those that are built ahead, so a continued run goes on with the next one. Several processes
+deal them out among each other, and all stand at the same position. Nothing is known of models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,18 @@ class MicroBatches:
         epoch: int,
         position: int,
         workers: int = 0,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
-        """workers: processes that build batches ahead; with 0 each is built when it is taken."""
+        """Stand at a place.
+
+        Args:
+            workers: processes that build batches ahead; with 0 each is built when it is taken.
+            rank: of this process among those that train together.
+            world: their number.
+        """
         self.epoch, self.position = epoch, position
+        self._rank, self._world = rank, world
         self._workers = workers
         self._ahead: Generator[Batch] | None = None
         self._dataset, self._max_tokens, self._seed, self._sampling = dataset, max_tokens, seed, sampling
@@ -43,13 +53,17 @@ class MicroBatches:
         self._start(epoch)
 
     def take(self, count: int) -> list[Batch]:
-        """The next micro-batches, across the end of an epoch where needed."""
+        """This process's part of the next `count * world` micro-batches: every world-th from its rank on.
+
+        They go across the end of an epoch where needed, so that every process has as many.
+        """
         batches = []
-        for _ in range(count):
+        for number in range(count * self._world):
             if self.position == len(self._order):
                 self.epoch, self.position = self.epoch + 1, 0
                 self._start(self.epoch)
-            batches.append(self._next())
+            if number % self._world == self._rank:
+                batches.append(self._next())
             self.position += 1
         return batches
 
@@ -91,8 +105,11 @@ class MicroBatches:
         if not self._workers:
             return self.build(self._order[self.position])
         if self._ahead is None:
-            self._ahead = built_ahead(lambda place: self.build(*place), self._places(), self._workers)
+            self._ahead = built_ahead(lambda place: self.build(*place), self._own_places(), self._workers)
         return next(self._ahead)
+
+    def _own_places(self) -> Iterator[tuple[NDArray[np.int64], int]]:
+        return islice(self._places(), 0, None, self._world)
 
     def _places(self) -> Iterator[tuple[NDArray[np.int64], int]]:
         """(examples, epoch) of every micro-batch from here on."""

@@ -23,7 +23,7 @@ from transformer_mt.checkpoint import TRAINED_ON, load_weights, rotate
 from transformer_mt.checkpoint_files import Checkpoint, save_checkpoint
 from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
-from transformer_mt.errors import CheckpointError, DivergenceError
+from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, CheckpointError, DivergenceError
 from transformer_mt.json_file import write_json
 from transformer_mt.runtime.device import peak_memory
 from transformer_mt.text.tokenizer import Tokenizers
@@ -33,6 +33,11 @@ from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
 from transformer_mt.training.validation import validation_loss
 
+PROCESSES = "processes"
+"""The key of a checkpoint's scalars that says how many processes wrote it together."""
+
+# A scheduler sends SIGUSR1 some time before it ends a job.
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 # Updates in a row that may be non-finite (fp16 needs some while its scale comes down) before training ends.
 MAX_SKIPPED_IN_ROW = 20
 _NUM_SAMPLES = 20
@@ -75,7 +80,7 @@ class Interrupted(Exception):
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)
-        self.exit_code = 128 + signal_number
+        self.exit_code = EXIT_INTERRUPTED if signal_number == signal.SIGINT else EXIT_TERMINATED
 
 
 class Trainer:
@@ -101,6 +106,7 @@ class Trainer:
         self.trained_on = trained_on
         self.validation, self.pictures, self._origins = validation, pictures, origins
         self.progress = Progress()
+        self._ranks = updater.ranks
         self._open_stream = stream
         self._signal = 0
 
@@ -127,7 +133,8 @@ class Trainer:
         _restore_optimizer(self.updater.optimizer, self.model, checkpoint.state)
         if checkpoint.scalars["scaler"]:
             self.updater.scaler.load_state_dict(checkpoint.scalars["scaler"])
-        self._point()  # a kill may have come between the checkpoint and its pointers
+        if self._ranks.first:
+            self._point()  # a kill may have come between the checkpoint and its pointers
 
     @property
     def finished(self) -> bool:
@@ -148,15 +155,13 @@ class Trainer:
         """
         progress, config = self.progress, self.config
         stream = self._open_stream(progress.epoch, progress.position)
-        handlers = {
-            number: signal.signal(number, self._note_signal) for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        handlers = {number: signal.signal(number, self._note_signal) for number in _STOPPING}
         try:
             while not self.finished:
                 self._update(stream, logbook)
                 last = progress.step >= config.max_steps
                 better = (last or progress.step % config.validate_every == 0) and self._validate(logbook)
-                stop = self._signal  # read once: a signal after this line waits for the next update
+                stop = self._agreed_signal()  # read once: a signal after this waits for the next update
                 if last or better or stop or progress.step % config.save_every == 0 or self.finished:
                     self.save()
                 if stop and not self.finished:
@@ -168,7 +173,15 @@ class Trainer:
                 signal.signal(number, handler)
 
     def save(self) -> None:
-        """Write a checkpoint of the current step, move the pointers, and delete what is not kept."""
+        """Write a checkpoint of the current step, move the pointers, and delete what is not kept.
+
+        Of several processes the first does it, for all have the same; the others wait, however long it takes.
+        """
+        with self._ranks.one_after_the_first():
+            if self._ranks.first:
+                self._save()
+
+    def _save(self) -> None:
         progress, ema = self.progress, self.updater.ema
         raw = {name: weight.detach() for name, weight in self.model.named_parameters()}
         state = _optimizer_tensors(self.updater.optimizer, self.model)
@@ -184,6 +197,7 @@ class Trainer:
                 "progress": asdict(progress),
                 "scaler": self.updater.scaler.state_dict(),
                 TRAINED_ON: self.trained_on.as_json(),
+                PROCESSES: self._ranks.world,
             },
             recipe=self.recipe,
             tokenizers=self.tokenizers,
@@ -248,11 +262,14 @@ class Trainer:
                 num_chars,
                 self.updater.precision,
                 self.updater.device,
+                self._ranks,
             )
             was_training = self.model.training
             self.model.eval()
             translations, scores = self.validation.translate()
-            self.pictures(logbook, progress.step)
+            with self._ranks.one_after_the_first():
+                if self._ranks.first:
+                    self.pictures(logbook, progress.step)
             self.model.train(was_training)
         record: dict[str, Any] = {**asdict(loss), **scores}
         value = float(record[self.config.metric])
@@ -277,6 +294,10 @@ class Trainer:
         rows = [(s, r, t) for (s, r), t in zip(self.validation.pairs, translations, strict=True)]
         logbook.samples(progress.step, rows[:_NUM_SAMPLES])
         return better
+
+    def _agreed_signal(self) -> int:
+        """The signal that any process has got, 0 for none; all see it after the same update."""
+        return self._ranks.largest(self._signal)
 
     def _note_signal(self, number: int, frame: FrameType | None) -> None:
         """Only note it: the loop saves after the update in progress. A second signal changes nothing."""

@@ -16,6 +16,7 @@ import torch
 from transformer_mt.data.batch import Batch, make_batch
 from transformer_mt.data.sampler import epoch_batches
 from transformer_mt.model.protocol import TrainableModel
+from transformer_mt.runtime.distributed import ALONE, Ranks
 from transformer_mt.text.tokenizer import EOS_ID, Tokenizers
 from transformer_mt.training.precision import autocast
 from transformer_mt.training.step import LossModule
@@ -63,27 +64,33 @@ def reference_loss(
 
 
 @torch.no_grad()
-def validation_loss(
+def validation_loss(  # noqa: PLR0917 (a pass over data needs them all)
     loss_module: LossModule,
     batches: Iterable[Batch],
     num_target_chars: int,
     precision: str,
     device: torch.device,
+    ranks: Ranks = ALONE,
 ) -> ValidationLoss:
     """Loss of reference translations; the model comes back in the mode it was in.
 
     Args:
-        batches: the whole validation set, each example once.
-        num_target_chars: characters of the raw references, one more per line for its end.
+        batches: the whole validation set, each example once; of several processes each has its share.
+        num_target_chars: characters of the raw references, one more per line for its end; of all processes.
+        ranks: the processes.
+
+    Raises:
+        LostProcessError: as `Ranks.sums`.
     """
     was_training = loss_module.training
     loss_module.eval()
-    nll_sum, num_tokens = 0.0, 0
+    nll_sum, num_tokens = 0.0, 0.0
     for batch in batches:
         with autocast(precision, device):
             _, nll, tokens = loss_module(batch.to(device))
         nll_sum += float(nll)
         num_tokens += tokens
     loss_module.train(was_training)
+    nll_sum, num_tokens = ranks.sums(nll_sum, num_tokens)
     nll_mean = nll_sum / max(num_tokens, 1)
     return ValidationLoss(nll_mean, perplexity(nll_mean), nll_sum / max(num_target_chars, 1))

@@ -1,0 +1,45 @@
+"""The lines of a text, shared among the processes that torchrun started: each translates its share of them.
+
+Every process gets all translations, in the order of the lines. How a line is translated is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from transformer_mt.decoding.translation import Candidate, Translation
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.runtime.distributed import Ranks
+
+
+def translate_in_shares(
+    translator: Translator,
+    ranks: Ranks,
+    lines: Sequence[str],
+    first_line: int = 1,
+    *,
+    prefixes: Sequence[str] | None = None,
+) -> list[Translation]:
+    """What `Translator.translate` gives, with the same arguments; all processes call it with the same lines.
+
+    Raises:
+        LostProcessError: another process failed, or did not come in time.
+    """
+    if ranks.world == 1:
+        return translator.translate(lines, first_line, prefixes=prefixes)
+    start, end = (len(lines) * rank // ranks.world for rank in (ranks.rank, ranks.rank + 1))
+    own = translator.translate(
+        lines[start:end], first_line + start, prefixes=None if prefixes is None else prefixes[start:end]
+    )
+    return [_from_json(one) for share in ranks.gathered([asdict(one) for one in own]) for one in share]
+
+
+def _from_json(plain: dict[str, Any]) -> Translation:
+    """The translation that `asdict` made this of, and JSON after it."""
+    nbest = [
+        Candidate(**{**one, "alignment": one["alignment"] and [(src, tgt) for src, tgt in one["alignment"]]})
+        for one in plain["nbest"]
+    ]
+    return Translation(**{**plain, "nbest": nbest, "flags": tuple(plain["flags"])})
