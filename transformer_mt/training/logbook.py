@@ -1,15 +1,14 @@
-"""What a run tells people: progress bar or log lines, train.log, metrics.jsonl, TensorBoard, text samples.
+"""What a run tells people: progress bar or log lines, train.log, records, curves, text samples.
 
-On a terminal there is one bar; on a pipe one plain line per log step. `metrics.jsonl` holds every record
-once: records past the step a run continues from are cut off before they are written again.
+On a terminal there is one bar; on a pipe one plain line per log step. A full disk costs lines of train.log
+and samples, never the training.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import logging
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from transformer_mt.json_file import json_text
+from transformer_mt.json_file import write_text
+from transformer_mt.training.curves import Curves
+from transformer_mt.training.records import Records
 from transformer_mt.training.step import Update
 from transformer_mt.training.validation import perplexity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from torch.utils.tensorboard import SummaryWriter
 
 _log = logging.getLogger("transformer_mt")
 
@@ -83,16 +83,19 @@ class Totals:
 class Logbook:
     """Writes all of it; use as a context manager."""
 
-    def __init__(self, run_dir: Path, first_step: int, max_steps: int) -> None:
-        """first_step: steps already done, 0 in a new run; later records are removed from the files."""
-        self._metrics = run_dir / "metrics.jsonl"
+    def __init__(self, run_dir: Path, first_step: int, max_steps: int, *, validated: bool = True) -> None:
+        """Open all.
+
+        Args:
+            run_dir: of the run.
+            first_step: steps already done, 0 in a new run; what was written of later ones is removed.
+            max_steps: where training ends.
+            validated: False where the validation of the first step is made again.
+        """
+        self._records = Records(run_dir / "metrics.jsonl", first_step, validated=validated)
         self._samples = run_dir / "samples"
-        _cut(self._metrics, first_step)
-        self._stream = open(self._metrics, "a", encoding="utf-8")  # noqa: SIM115 (closed in close)
-        self._excepthook = threading.excepthook
-        threading.excepthook = self._report_thread
-        self._board = _open_board(run_dir / "tensorboard", first_step)
-        self._file = logging.FileHandler(run_dir / "train.log", encoding="utf-8")
+        self._curves = Curves(run_dir / "tensorboard", first_step)
+        self._file = _LogFile(run_dir / "train.log", encoding="utf-8")
         self._file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         _log.addHandler(self._file)
         self._bar = tqdm(total=max_steps, initial=first_step, unit="step", disable=None, file=sys.stderr)
@@ -106,12 +109,19 @@ class Logbook:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.close()
-        if self._board:
-            self._board.close()
-        threading.excepthook = self._excepthook
-        self._stream.close()
+        self._curves.close()
+        self._records.close()
         _log.removeHandler(self._file)
-        self._file.close()
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def sync(self) -> None:
+        """Bring every record to the disk, before a checkpoint counts on them.
+
+        Raises:
+            OSError: it is full.
+        """
+        self._records.sync()
 
     def advance(self) -> None:
         """One update is done."""
@@ -148,17 +158,18 @@ class Logbook:
 
     def samples(self, step: int, rows: Sequence[tuple[str, str, str]]) -> None:
         """Source, reference and translation of fixed validation lines."""
-        self._samples.mkdir(exist_ok=True)
         lines = ["source\treference\ttranslation", *("\t".join(_cell(text) for text in row) for row in rows)]
-        (self._samples / f"step_{step:08d}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        try:
+            self._samples.mkdir(exist_ok=True)
+            write_text(self._samples / f"step_{step:08d}.tsv", "\n".join(lines) + "\n")
+        except OSError as error:
+            self.say(f"no samples are written: {error.strerror or error}")
         text = "\n\n".join(f"**{_cell(s)}**  \n{_cell(r)}  \n*{_cell(t)}*" for s, r, t in rows[:8])
-        if self._board:
-            self._board.add_text("samples", text, step)
+        self._curves.text("samples", text, step)
 
     def picture(self, name: str, figure: Figure, step: int) -> None:
         """A matplotlib figure for TensorBoard."""
-        if self._board:
-            self._board.add_figure(name, figure, step)
+        self._curves.picture(name, figure, step)
 
     def say(self, message: str, *, on_terminal: bool = True) -> None:
         """A line for train.log, and for people: above the bar on a terminal, plainly on a pipe."""
@@ -170,17 +181,9 @@ class Logbook:
         if on_terminal:
             self._bar.write(message, file=sys.stderr)
 
-    def _report_thread(self, failure: threading.ExceptHookArgs) -> None:
-        """What TensorBoard's writer thread meets on a full disk is raised in ours too: not shown twice."""
-        if not isinstance(failure.exc_value, OSError):
-            self._excepthook(failure)
-
     def _write(self, kind: str, record: Record) -> None:
-        self._stream.write(json_text({"kind": kind, "time": round(time.time(), 3), **record}) + "\n")
-        self._stream.flush()
-        for key, value in record.items():
-            if self._board and key != "step" and value is not None:
-                self._board.add_scalar(f"{kind}/{key}", value, int(record["step"]))
+        self._records.add({"kind": kind, "time": round(time.time(), 3), **record})
+        self._curves.numbers(kind, record)
 
 
 class SilentLogbook(Logbook):
@@ -193,6 +196,9 @@ class SilentLogbook(Logbook):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing was opened."""
+
+    def sync(self) -> None:
+        """Nothing was written."""
 
     def advance(self) -> None:
         """Silent."""
@@ -213,32 +219,13 @@ class SilentLogbook(Logbook):
         """Silent."""
 
 
-def _open_board(folder: Path, first_step: int) -> SummaryWriter | None:
-    """The writer of curves and pictures; a broken installation costs those, not the training."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        _log.warning("no TensorBoard files are written (%s); install it with: pip install tensorboard", error)
-        return None
-    return SummaryWriter(str(folder), purge_step=first_step + 1)
+class _LogFile(logging.FileHandler):
+    """train.log."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A line that a full disk does not take was shown all the same."""
 
 
 def _cell(text: str) -> str:
     """A text as one TSV cell."""
     return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
-
-
-def _cut(path: Path, last_step: int) -> None:
-    """Drop records after `last_step`, and a last line that a kill left half-written."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            if json.loads(line)["step"] <= last_step:
-                kept.append(line)
-        except (ValueError, KeyError, TypeError):
-            continue
-    temporary = path.with_name(".writing-metrics.jsonl")
-    temporary.write_bytes(b"".join(line + b"\n" for line in kept))
-    temporary.replace(path)
