@@ -28,7 +28,7 @@ def compile_patterns(patterns: Iterable[str], where: str = "--protect") -> list[
         where: what an error message calls their place.
 
     Raises:
-        ConfigError: one that is not a regular expression, or that matches empty text.
+        ConfigError: one that is not a regular expression, that matches empty text, or nothing but places.
     """
     compiled = []
     for pattern in patterns:
@@ -44,8 +44,25 @@ def compile_patterns(patterns: Iterable[str], where: str = "--protect") -> list[
                 f"{where} '{one_line(pattern)}': also matches empty text, of which nothing can be kept; "
                 "ask for one character at least, such as with + instead of *"
             )
+        if _matches_places_alone(found):
+            raise ConfigError(
+                f"{where} '{one_line(pattern)}': matches places between characters and no character, so "
+                r"nothing is kept; match what stands there too, such as \b\w+ instead of \b"
+            )
         compiled.append(found)
     return compiled
+
+
+def _matches_places_alone(pattern: re.Pattern[str]) -> bool:
+    r"""Whether it matches no character wherever it is tried, as `\b` and `(?=a)` do."""
+    # What looks behind must match as many characters in each alternative: here none.
+    flags = re.match(r"(?:\(\?[aLimsux]+\))?", pattern.pattern)
+    bare = pattern.pattern[flags.end() :] if flags else pattern.pattern
+    try:
+        re.compile(f"(?<=(?:{bare})|)", pattern.flags)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
 
 
 def protected_spans(line: str, patterns: Iterable[re.Pattern[str]]) -> list[Span]:
