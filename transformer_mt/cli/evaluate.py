@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from transformer_mt.cli.model_flags import add_model_arguments, load_translator, refuse_overwriting
+from transformer_mt.cli.model_flags import add_model_arguments, load_translator, path_word, refuse_overwriting
 from transformer_mt.cli.run_evaluation import evaluate_set, open_run, read_sets, write_json
 from transformer_mt.cli.stream_output import show
 from transformer_mt.config import EvaluationConfig
@@ -26,7 +26,7 @@ HELP = "translate and score the test sets of a run, or score plain text files"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `evaluate` takes; the decoding flags default to the run's recipe."""
-    parser.add_argument("run_dir", metavar="RUN", nargs="?", help="run directory")
+    parser.add_argument("run_dir", metavar="RUN", type=path_word, nargs="?", help="run directory")
     parser.add_argument(
         "--test", metavar="NAME", action="append", help="only this data.test name, or valid; may be repeated"
     )
@@ -36,9 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the test sets are now, if not where they were in training",
     )
     files = parser.add_argument_group("plain files instead of a run")
-    files.add_argument("--hyp", metavar="FILE", help="translations, one per line, not tokenised")
-    files.add_argument("--ref", metavar="FILE", nargs="+", help="references: one file per stream")
-    files.add_argument("--json", metavar="FILE", help="write the scores here too")
+    files.add_argument(
+        "--hyp", metavar="FILE", type=path_word, help="translations, one per line, not tokenised"
+    )
+    files.add_argument(
+        "--ref", metavar="FILE", type=path_word, nargs="+", help="references: one file per stream"
+    )
+    files.add_argument("--json", metavar="FILE", type=path_word, help="write the scores here too")
     files.add_argument("--lang", help="language of the texts (zh, ja and ko have their own BLEU tokenizers)")
     add_model_arguments(parser, nbest=False)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transformer_mt.cli.input_lines import is_json
+from transformer_mt.cli.model_flags import path_word
 from transformer_mt.errors import ConfigError
 
 
@@ -21,15 +22,17 @@ def add_line_arguments(parser: argparse.ArgumentParser, *, does: str, files: str
         does: what a run of an ensemble does.
         files: what a file holds.
     """
-    parser.add_argument("run_dir", metavar="RUN", help="run directory")
+    parser.add_argument("run_dir", metavar="RUN", type=path_word, help="run directory")
     parser.add_argument(
         "files",
+        type=path_word,
         metavar="FILE",
         nargs="*",
         help=f"{files}, JSON Lines (.jsonl), either also .gz or .xz, a pipe, or - for stdin (default: stdin)",
     )
     parser.add_argument(
         "--ensemble",
+        type=path_word,
         metavar="RUN",
         action="append",
         default=[],

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator
 
 
+def path_word(word: str) -> str:
+    """A word as it is, unless it is empty, as a variable of the shell is that was never set."""
+    if not word:
+        raise argparse.ArgumentTypeError("is empty; name a file or folder")
+    return word
+
+
 def add_weight_arguments(parser: argparse.ArgumentParser) -> None:
     """Which weights, and where."""
     parser.add_argument(

@@ -17,6 +17,7 @@ from transformer_mt.cli.model_flags import (
     add_decoding_arguments,
     add_weight_arguments,
     decoding_flags,
+    path_word,
     refuse_overwriting,
 )
 from transformer_mt.cli.pair_lines import INPUT_FORMATS, PairLine, PairLines
@@ -36,8 +37,12 @@ _BUFFER_LINES = 4096
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `score` takes; the decoding flags default to the run's recipe."""
     add_line_arguments(parser, does="scores", files="source TAB translation")
-    parser.add_argument("--src", metavar="FILE", help="sources, one a line, instead of FILE; - is stdin")
-    parser.add_argument("--tgt", metavar="FILE", help="the translations of --src, one a line; - is stdin")
+    parser.add_argument(
+        "--src", metavar="FILE", type=path_word, help="sources, one a line, instead of FILE; - is stdin"
+    )
+    parser.add_argument(
+        "--tgt", metavar="FILE", type=path_word, help="the translations of --src, one a line; - is stdin"
+    )
     _add_input_arguments(parser)
     _add_output_arguments(parser)
     add_weight_arguments(parser)
@@ -63,7 +68,10 @@ def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--output", metavar="FILE", help="write here instead of to stdout; appears when all is done"
+        "--output",
+        metavar="FILE",
+        type=path_word,
+        help="write here instead of to stdout; appears when all is done",
     )
     group.add_argument(
         "--format",

@@ -6,6 +6,7 @@ import argparse
 
 from transformer_mt.cli.line_flags import add_added_prefix
 from transformer_mt.cli.line_formats import FORMATS
+from transformer_mt.cli.model_flags import path_word
 from transformer_mt.cli.source_lines import INPUT_FORMATS
 
 LINES_PER_WORKER = 1024
@@ -18,6 +19,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument(
         "--output",
+        type=path_word,
         metavar="FILE",
         help="write here instead of to stdout; appears when all is done, and is FILE.partial until then",
     )
@@ -97,6 +99,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--prefix",
+        type=path_word,
         metavar="FILE",
         help="text that the translations begin with, one a line; blank is none; - is stdin",
     )

@@ -82,6 +82,32 @@ def test_files_are_joined_and_output_appears_whole(run: Path, tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "out.txt"]
 
 
+@pytest.mark.parametrize(
+    ("verb", "words", "name"),
+    [
+        ("translate", ["", "in.txt"], "RUN"),
+        ("translate", ["run", ""], "FILE"),
+        ("translate", ["run", "--output", ""], "--output"),
+        ("translate", ["run", "--prefix", ""], "--prefix"),
+        ("translate", ["run", "--ensemble", ""], "--ensemble"),
+        ("score", ["run", "--src", "", "--tgt", "x"], "--src"),
+        ("score", ["run", "--src", "x", "--tgt", ""], "--tgt"),
+        ("score", ["run", "--output", ""], "--output"),
+        ("evaluate", [""], "RUN"),
+        ("evaluate", ["--hyp", "", "--ref", "x"], "--hyp"),
+        ("evaluate", ["--hyp", "x", "--ref", "x", ""], "--ref"),
+        ("evaluate", ["run", "--json", ""], "--json"),
+    ],
+)
+def test_an_empty_name_is_refused(
+    verb: str, words: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a variable of a script is that was never set: it is neither this folder nor no flag at all."""
+    with pytest.raises(SystemExit, match="2"):
+        main([verb, *words])
+    assert f"argument {name}: is empty; name a file or folder" in capsys.readouterr().err
+
+
 def test_an_output_that_is_an_input_or_has_no_folder_is_refused(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
