@@ -5,6 +5,7 @@ Knows nothing of models; what is written about a line is not known here either.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -76,10 +77,12 @@ class PairLines:
             yield buffer
 
     def _pair_line(self, line: Line) -> PairLine:
+        from_json = is_json(line.file, self._kind)
         if is_blank(line.text):
-            return PairLine("", "")
+            names = self._fields or ("src", "tgt")
+            return PairLine("", "", json.dumps(dict.fromkeys(names, "")) if from_json else "")
         where = f"{line.file}:{line.number}"
-        if not is_json(line.file, self._kind):
+        if not from_json:
             return PairLine(*tsv_pair(line.text, where))
         record, columns = object_of(line, where, self._taken)
         if self._fields is None:

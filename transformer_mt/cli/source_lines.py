@@ -5,6 +5,7 @@ Knows nothing of models; what is done with a line, and written about it, is not 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ INPUT_FORMATS = ("text", "jsonl")
 class SourceLine:
     """One line to translate.
 
-    raw is the line as it was read, which may be a JSON object that holds the text; prefix is what its
+    raw is the line as it was read, or the JSON object that holds the text; prefix is what its
     translation shall begin with.
     """
 
@@ -62,7 +63,7 @@ class SourceLines:
         """
         self._files = list(files)
         self._kind = kind
-        self._fields = fields
+        self._fields, self._field = fields, fields[0]
         self._prefix_field = prefix_field
         self._prefix_file = prefix_file
         self._taken = frozenset(taken)
@@ -83,14 +84,19 @@ class SourceLines:
             DataError: unreadable files, bytes that are not UTF-8, a line that is no JSON object with a text,
                 not as many prefixes as lines; the lines before come first.
         """
+        self._field = self._fields[0]
         prefixes = lines_of(self._prefix_file) if self._prefix_file else None
         yield from made_of_lines(self._files, size, lambda line: self._source_line(line, prefixes))
         if prefixes is not None and (more := sum(1 for _ in prefixes)):
             raise DataError(f"{self._prefix_file}: has {more} more lines than the source; give it one a line")
 
     def _source_line(self, line: Line, prefixes: Iterator[str] | None) -> SourceLine:
-        from_json = is_json(line.file, self._kind) and not is_blank(line.text)
-        text, prefix = self._from_json(line) if from_json else (line.text, "")
+        raw, text, prefix = line.text, line.text, ""
+        from_json = is_json(line.file, self._kind)
+        if from_json and is_blank(raw):
+            raw = json.dumps({self._field: text}, ensure_ascii=False)  # an object like those around it
+        elif from_json:
+            text, prefix = self._from_json(line)
         if prefixes is not None:
             found = next(prefixes, None)
             if found is None:
@@ -98,7 +104,7 @@ class SourceLines:
                     f"{self._prefix_file}: has no line for {line.file}:{line.number}; give it one a line"
                 )
             prefix = found
-        return SourceLine(text, line.text, from_json, "" if is_blank(prefix) else prefix)
+        return SourceLine(text, raw, from_json, "" if is_blank(prefix) else prefix)
 
     def _from_json(self, line: Line) -> tuple[str, str]:
         where = f"{line.file}:{line.number}"
@@ -109,6 +115,7 @@ class SourceLines:
                 f"{where}: has no field {' or '.join(self._fields)}, only {', '.join(columns) or 'none'}; "
                 "name that of the source text with --source-field"
             )
+        self._field = field
         return text_of(columns[field], where, field), self._prefix_of(record, where)
 
     def _prefix_of(self, record: dict[str, Any], where: str) -> str:

@@ -114,11 +114,12 @@ def test_objects_keep_what_they_held(
 ) -> None:
     """To the letter, with new fields behind; a text line becomes an object that can be read again."""
     given = json.dumps({"n": 1.50, "source": SOURCES[0], "translation": TARGETS[0], "score": -1})
-    file = _write(tmp_path / "in.jsonl", [given.replace("1.5", "1.50")])
+    file = _write(tmp_path / "in.jsonl", [given.replace("1.5", "1.50"), ""])
     named = ("--source-field", "source", "--target-field", "translation")
     assert _score(run, file, *named, "--added-prefix", "mt_", "--token-scores") == 0
-    line = capfd.readouterr().out
+    line, blank = capfd.readouterr().out.splitlines()
     assert '"n": 1.50' in line
+    assert blank.startswith('{"source": "", "translation": "", "mt_score": 0.0')
     record = json.loads(line)
     assert record["score"] == -1 and record["mt_score"] == round(expected[0].score, 6)
     assert record["mt_log_prob"] == round(expected[0].log_prob, 6)

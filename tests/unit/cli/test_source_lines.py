@@ -49,14 +49,19 @@ def test_the_source_is_the_first_field_that_is_there(tmp_path: Path) -> None:
 
 
 def test_a_blank_line_among_json_is_a_blank_text(tmp_path: Path) -> None:
-    """Every line has its translation: nothing behind a paragraph break is lost."""
-    lines = _lines(_file(tmp_path, "a.jsonl", '{"src": "a"}\n\n \u00a0\n{"src": "b"}\n'))
-    assert [(line.text, line.is_json) for line in lines] == [
-        ("a", True),
-        ("", False),
-        (" \u00a0", False),
-        ("b", True),
-    ]
+    """Every line has its translation: nothing behind a paragraph break is lost. It is an object with the
+    field of the text before it, or with the first that a text may stand in."""
+    path = _file(tmp_path, "a.jsonl", '\n{"src": "a"}\n{"de": "a"}\n\n \u00a0\n{"src": "b"}\n')
+    for _ in range(2):  # what is read twice is the same both times
+        lines = _lines(path, fields=["src", "de"])
+        assert [(line.text, line.raw, line.is_json) for line in lines] == [
+            ("", '{"src": ""}', True),
+            ("a", '{"src": "a"}', True),
+            ("a", '{"de": "a"}', True),
+            ("", '{"de": ""}', True),
+            (" \u00a0", '{"de": " \u00a0"}', True),
+            ("b", '{"src": "b"}', True),
+        ]
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "\u00a0", "\u200b"])
