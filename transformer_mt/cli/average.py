@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from transformer_mt.cli.model_flags import run_dir
 from transformer_mt.cli.stream_output import show
 from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError
 
@@ -13,7 +14,7 @@ HELP = "average the weights of several checkpoints of a run"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of this verb."""
-    parser.add_argument("run_dir", metavar="RUN", help="run directory")
+    parser.add_argument("run_dir", metavar="RUN", type=run_dir, help="run directory")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--last", type=int, default=5, metavar="N", help="the newest N checkpoints (default: 5)"

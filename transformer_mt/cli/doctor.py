@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transformer_mt.cli.model_flags import run_dir
 from transformer_mt.cli.run_check import Finding, check_run
 from transformer_mt.cli.stream_output import show
 from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DataError
@@ -29,7 +30,9 @@ _CODES = (CheckpointError.exit_code, ConfigError.exit_code, DataError.exit_code)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of this verb."""
-    parser.add_argument("run_dir", metavar="RUN", nargs="?", help="run directory to check as well")
+    parser.add_argument(
+        "run_dir", metavar="RUN", type=run_dir, nargs="?", help="run directory to check as well"
+    )
     parser.add_argument("--device", help="cpu, cuda or cuda:N (default: a GPU where there is one)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
@@ -38,13 +41,10 @@ def run(args: argparse.Namespace) -> int:
     """Print one line for each finding. Returns 0, or the code of what is wrong with the run: 5, 2 or 3."""
     from transformer_mt.runtime.device import pick_device
 
-    run_dir = None if args.run_dir is None else Path(args.run_dir)
-    if run_dir is not None and not run_dir.is_dir():
-        raise CheckpointError(f"{run_dir}: no such run directory")
     device = pick_device(args.device)
-    findings = [*_versions(), *_process(device), *_machine(run_dir or Path())]
-    if run_dir is not None:
-        findings += check_run(run_dir)
+    findings = [*_versions(), *_process(device), *_machine(Path(args.run_dir or ""))]
+    if args.run_dir:
+        findings += check_run(Path(args.run_dir))
     show(_as_json(findings) if args.json else _as_table(findings))
     faults = {finding.fault for finding in findings}
     return next((code for code in _CODES if code in faults), EXIT_OK)

@@ -12,11 +12,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from transformer_mt.cli.model_flags import add_model_arguments, load_translator, path_word, refuse_overwriting
+from transformer_mt.cli.model_flags import (
+    add_model_arguments,
+    load_translator,
+    path_word,
+    refuse_overwriting,
+    run_dir,
+)
 from transformer_mt.cli.run_evaluation import evaluate_set, open_run, read_sets, write_json
 from transformer_mt.cli.stream_output import show
 from transformer_mt.config import EvaluationConfig
-from transformer_mt.errors import EXIT_OK, ConfigError
+from transformer_mt.errors import EXIT_OK, ConfigError, DataError
 
 if TYPE_CHECKING:
     from transformer_mt.evaluation.scores import Score
@@ -26,7 +32,7 @@ HELP = "translate and score the test sets of a run, or score plain text files"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `evaluate` takes; the decoding flags default to the run's recipe."""
-    parser.add_argument("run_dir", metavar="RUN", type=path_word, nargs="?", help="run directory")
+    parser.add_argument("run_dir", metavar="RUN", type=run_dir, nargs="?", help="run directory")
     parser.add_argument(
         "--test", metavar="NAME", action="append", help="only this data.test name, or valid; may be repeated"
     )
@@ -66,11 +72,18 @@ def _score_files(args: argparse.Namespace) -> int:
     missing = [name for name in ("hyp", "ref", "lang") if not getattr(args, name)]
     if missing:
         raise ConfigError(
-            f"evaluate: plain files need --hyp, --ref and --lang, but --{missing[0]} is missing"
+            f"evaluate: plain files need --hyp, --ref and --lang, but --{missing[0]} is missing; add "
+            + ("--lang and the code of their language, such as de" if missing == ["lang"] else "its FILE")
         )
     refuse_overwriting("--json", args.json, [args.hyp, *args.ref])
     hypotheses = list(read_lines(args.hyp))
     references = [list(read_lines(path)) for path in args.ref]
+    for path, texts in zip(args.ref, references, strict=True):
+        if len(texts) != len(hypotheses):
+            raise DataError(
+                f"{path}: has {len(texts)} lines, but {args.hyp} has {len(hypotheses)}; line by line they "
+                "must be the same sentences: look where one was lost, joined or cut in two"
+            )
     remarks = _remark_on_tokenizer(args.lang)
     for path, texts in zip([args.hyp, *args.ref], [hypotheses, *references], strict=True):
         remarks += _tell(presplit_note(count_presplit(texts), len(texts), f"lines of {path}"))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transformer_mt.cli.input_lines import is_json
-from transformer_mt.cli.model_flags import path_word
+from transformer_mt.cli.model_flags import path_word, run_dir
 from transformer_mt.errors import ConfigError
 
 
@@ -22,7 +22,7 @@ def add_line_arguments(parser: argparse.ArgumentParser, *, does: str, files: str
         does: what a run of an ensemble does.
         files: what a file holds.
     """
-    parser.add_argument("run_dir", metavar="RUN", type=path_word, help="run directory")
+    parser.add_argument("run_dir", metavar="RUN", type=run_dir, help="run directory")
     parser.add_argument(
         "files",
         type=path_word,
@@ -32,7 +32,7 @@ def add_line_arguments(parser: argparse.ArgumentParser, *, does: str, files: str
     )
     parser.add_argument(
         "--ensemble",
-        type=path_word,
+        type=run_dir,
         metavar="RUN",
         action="append",
         default=[],

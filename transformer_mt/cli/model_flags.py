@@ -6,13 +6,14 @@ Parses and builds; knows nothing of files and formats but that an output must no
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from transformer_mt.config import DecodingConfig
-from transformer_mt.errors import ConfigError
+from transformer_mt.errors import CheckpointError, ConfigError
 from transformer_mt.text.arrivals import STDIN, is_regular
 
 if TYPE_CHECKING:
@@ -24,6 +25,23 @@ def path_word(word: str) -> str:
     if not word:
         raise argparse.ArgumentTypeError("is empty; name a file or folder")
     return word
+
+
+def run_dir(word: str) -> str:
+    """A run directory that is there.
+
+    Raises:
+        CheckpointError: it is not.
+    """
+    folder = Path(path_word(word))
+    if folder.is_dir():
+        return word
+    if folder.exists():
+        raise CheckpointError(f"{word}: is a file; name the run directory that `train` has written")
+    runs = {found.parent.name: found.parent for found in folder.parent.glob("*/run.json")}
+    near = difflib.get_close_matches(folder.name, runs, 1) or sorted(runs)[:1]
+    hint = f"did you mean {runs[near[0]]}?" if near else "`train` writes one, the run_dir of its recipe"
+    raise CheckpointError(f"{word}: no such run directory; {hint}")
 
 
 def add_weight_arguments(parser: argparse.ArgumentParser) -> None:

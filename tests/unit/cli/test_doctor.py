@@ -186,7 +186,16 @@ def test_what_a_run_knows_of_its_training_text(
     assert "does not know how many sentences its training lines had" in capsys.readouterr().out
 
 
-def test_no_such_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A checkpoint error like that of the other verbs."""
-    assert main(["doctor", str(tmp_path / "nowhere")]) == CheckpointError.exit_code
-    assert "nowhere: no such run directory" in capsys.readouterr().err
+@pytest.mark.parametrize("verb", ["doctor", "average", "evaluate", "score", "translate"])
+def test_no_such_run(run: Path, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A checkpoint error that names the run which may be meant, or any: those beside it."""
+    (run.parent / "another").mkdir()
+    write_json(run.parent / "another" / "run.json", {})
+    for name, hint in (("rnu", "run"), ("nowhere", "another")):
+        assert main([verb, str(run.parent / name)]) == CheckpointError.exit_code
+        message = f"{name}: no such run directory; did you mean {run.parent / hint}?\n"
+        assert capsys.readouterr().err.endswith(message)
+    assert main([verb, str(run / "config.yaml")]) == CheckpointError.exit_code
+    assert "config.yaml: is a file; name the run directory that `train`" in capsys.readouterr().err
+    assert main([verb, str(run / "gone")]) == CheckpointError.exit_code
+    assert "gone: no such run directory; `train` writes one, the run_dir of" in capsys.readouterr().err

@@ -133,17 +133,17 @@ def test_plain_files_are_scored_line_by_line(tmp_path: Path, capsys: pytest.Capt
     assert "  BLEU     100.00  nrefs:2|" in printed
     _write(tmp_path / "ref2", ["q", "r"])
     assert main(["evaluate", *files, "--lang", "en"]) == 3
-    assert "3 hypotheses but 2 references in stream 2" in capsys.readouterr().err
+    assert f"/ref2: has 2 lines, but {tmp_path}/hyp has 3; line by line" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "name a run directory, or --hyp FILE --ref FILE --lang LANGUAGE"),
-        (["--hyp", "h", "--ref", "r"], "but --lang is missing"),
-        (["--ref", "r", "--lang", "en"], "but --hyp is missing"),
+        (["--hyp", "h", "--ref", "r"], "but --lang is missing; add --lang and the code of their language"),
+        (["--ref", "r", "--lang", "en"], "but --hyp is missing; add its FILE"),
         (
-            ["run", "--hyp", "h", "--ref", "r", "--lang", "en"],
+            [".", "--hyp", "h", "--ref", "r", "--lang", "en"],
             "give either a run, or --hyp, --ref and --lang",
         ),
     ],
@@ -308,7 +308,10 @@ def test_files_of_unequal_length_are_refused(
     words = ["--hyp", str(tmp_path / "hyp"), "--ref", str(tmp_path / "ref"), "--lang", "en"]
     assert main(["evaluate", *words, "--json", str(tmp_path / "out.json")]) == 3
     captured = capsys.readouterr()
-    assert f"{hypotheses} hypotheses but {references} references" in captured.err
+    message = (
+        f"/ref: has {references} lines, but {tmp_path}/hyp has {hypotheses}; line by line they must be the"
+    )
+    assert message in captured.err
     assert captured.out == "" and not (tmp_path / "out.json").exists()
 
 

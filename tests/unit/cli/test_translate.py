@@ -83,26 +83,27 @@ def test_files_are_joined_and_output_appears_whole(run: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("verb", "words", "name"),
+    "case",
     [
         ("translate", ["", "in.txt"], "RUN"),
-        ("translate", ["run", ""], "FILE"),
-        ("translate", ["run", "--output", ""], "--output"),
-        ("translate", ["run", "--prefix", ""], "--prefix"),
-        ("translate", ["run", "--ensemble", ""], "--ensemble"),
-        ("score", ["run", "--src", "", "--tgt", "x"], "--src"),
-        ("score", ["run", "--src", "x", "--tgt", ""], "--tgt"),
-        ("score", ["run", "--output", ""], "--output"),
+        ("translate", [".", ""], "FILE"),
+        ("translate", [".", "--output", ""], "--output"),
+        ("translate", [".", "--prefix", ""], "--prefix"),
+        ("translate", [".", "--ensemble", ""], "--ensemble"),
+        ("score", [".", "--src", "", "--tgt", "x"], "--src"),
+        ("score", [".", "--src", "x", "--tgt", ""], "--tgt"),
+        ("score", [".", "--output", ""], "--output"),
         ("evaluate", [""], "RUN"),
         ("evaluate", ["--hyp", "", "--ref", "x"], "--hyp"),
         ("evaluate", ["--hyp", "x", "--ref", "x", ""], "--ref"),
-        ("evaluate", ["run", "--json", ""], "--json"),
+        ("evaluate", [".", "--json", ""], "--json"),
     ],
 )
 def test_an_empty_name_is_refused(
-    verb: str, words: list[str], name: str, capsys: pytest.CaptureFixture[str]
+    case: tuple[str, list[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As a variable of a script is that was never set: it is neither this folder nor no flag at all."""
+    verb, words, name = case
     with pytest.raises(SystemExit, match="2"):
         main([verb, *words])
     assert f"argument {name}: is empty; name a file or folder" in capsys.readouterr().err
@@ -203,7 +204,8 @@ def test_cut_off_translations_are_counted_on_stderr(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["nowhere"], 5, "nowhere: no such run directory"),
+        (["nowhere"], 5, "nowhere: no such run directory; `train` writes one, the run_dir of its recipe"),
+        (["RUN", "--ensemble", "nowhere"], 5, "nowhere: no such run directory"),
         (["RUN", "no.txt"], 3, "no.txt: cannot be read"),
         (["RUN", "--checkpoint", "7"], 5, "has no checkpoint of step 7; it has 20"),
         (["RUN", "--nbest", "4"], 2, "--nbest: `nbest` must not exceed"),
