@@ -333,8 +333,12 @@ class TrainingConfig(_Section):
     """Updates between log lines."""
     keep_last: Count = 5
     """Newest checkpoints kept; best is always kept."""
+    keep_every: CountOrZero = 0
+    """Checkpoints of every multiple of this many updates are kept as well; 0 is off."""
     workers: Literal["auto"] | Annotated[int, Field(ge=0, le=256)] = "auto"
     """Processes that build batches ahead of training; never changes what is trained."""
+    max_rollbacks: CountOrZero = 0
+    """How often training that diverges goes back to its newest checkpoint, at half the learning rate."""
     process_timeout: Annotated[float, Field(ge=1.0, le=86_400.0)] = 600.0
     """Seconds that one of several processes (torchrun) may keep the others waiting before all end."""
     seed: CountOrZero = 1

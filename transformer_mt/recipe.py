@@ -34,7 +34,9 @@ CHANGEABLE = frozenset(
         "training.validate_every",
         "training.log_every",
         "training.keep_last",
+        "training.keep_every",
         "training.workers",
+        "training.max_rollbacks",
         "training.process_timeout",
     }
 )

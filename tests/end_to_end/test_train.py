@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
+import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -423,8 +426,57 @@ def test_divergence_is_caught_with_its_exit_code(copy_task, capsys, monkeypatch)
 
     monkeypatch.setattr(step_module, "fused_loss", broken)
     assert main(["train", str(recipe), "training.max_steps=100", "training.save_every=100"]) == 4
-    assert "diverged: loss or gradient was not finite in 20 updates in a row" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert (
+        "diverged at step 30: loss or gradient was not finite in 20 updates in a row; the loss is the" in told
+    )
+    assert "the same command goes back to" in told
+    assert "step_00000010: give it a smaller training.learning_rate" in told
+    pairs = re.search(r"its batch was (\S+:\d+) and (\d+) pairs more", told)
+    assert pairs is not None
+    named = re.search(r"pairs of step 30: (.*)", (recipe.parent / "run" / "train.log").read_text())
+    assert named is not None
+    assert named[1].split(", ")[0] == pairs[1]
+    assert len(named[1].split(", ")) == int(pairs[2]) + 1
     assert ckpt.saved_steps(recipe.parent / "run") == [10]
+
+
+def test_perplexity_beyond_all_reason_is_a_divergence(copy_task, capsys):
+    """Pins weights that left all reason, but not the finite numbers: exit code 4 long before a validation."""
+    recipe = copy_task({"learning_rate: 3e-3": "learning_rate: 30"})
+    words = ["train", str(recipe), "training.warmup_steps=4", "training.validate_every=100"]
+    assert main([*words, "training.max_steps=100", "training.schedule=constant"]) == 4
+    told = capsys.readouterr().err
+    assert re.search(
+        r"diverged at step \d+: perplexity is \S+ after warm-up, more than twice the voc", told
+    ), told
+
+
+def test_a_training_that_diverges_goes_back_and_on_with_half_the_rate(copy_task, monkeypatch):
+    """What was recorded of the lost updates is cut off."""
+    from transformer_mt.training.step import Updater
+
+    recipe = copy_task()
+    run, update, rates = recipe.parent / "run", Updater.run, {}
+
+    def diverging(self, step, batches, **more):
+        rates.setdefault(step, []).append(more["rate_factor"])
+        result = update(self, step, batches, **more)
+        wrong = step > 12 and more["rate_factor"] == 1.0
+        return dataclasses.replace(result, applied=False, loss_sum=math.nan) if wrong else result
+
+    monkeypatch.setattr(Updater, "run", diverging)
+    words = ["train", str(recipe), "training.max_steps=50", "training.max_rollbacks=1"]
+    assert main(words) == 0
+    told = (run / "train.log").read_text(encoding="utf-8")
+    assert "diverged at step 32: loss or gradient was not finite in 20 updates in a row" in told
+    assert "goes back to step 30, and on with 1/2 of the learning rate" in told
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    steps = [record["step"] for record in records if record["kind"] == "train"]
+    assert steps == list(range(5, 51, 5))
+    assert rates[12] == [1.0]
+    assert rates[32] == [1.0, 0.5]
+    assert rates[50] == [0.5]
 
 
 def test_patience_ends_training(copy_task, capsys):

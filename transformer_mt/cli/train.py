@@ -6,6 +6,7 @@ import argparse
 import io
 import logging
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_mt.cli.stream_output import show
 from transformer_mt.config import Recipe
-from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError
+from transformer_mt.errors import EXIT_OK, CheckpointError, ConfigError, DivergenceError
 from transformer_mt.recipe import dump_recipe, load_recipe
 
 if TYPE_CHECKING:
     import torch
 
+    from transformer_mt.checkpoint_files import Checkpoint
     from transformer_mt.data.prepare import PreparedData
     from transformer_mt.runtime.distributed import Ranks
     from transformer_mt.training.logbook import Logbook
@@ -121,9 +123,7 @@ def _train(
     from transformer_mt.checkpoint import newest_valid
     from transformer_mt.cli.build_trainer import build_trainer
     from transformer_mt.json_file import read_json
-    from transformer_mt.training.logbook import Logbook, SilentLogbook
     from transformer_mt.training.run_directory import belongs_to_run, check_continues, clear, describe
-    from transformer_mt.training.trainer import PROCESSES
 
     run_dir = Path(recipe.run_dir)
     continuing = belongs_to_run(run_dir) and not args.overwrite
@@ -154,8 +154,9 @@ def _train(
         "processes": ranks.world,
     }
     progress = trainer.progress
+    said = [*_said_of(checkpoint, ranks), *changes]
     if not ranks.first:
-        return EXIT_OK if trainer.finished else _trained(trainer, SilentLogbook())
+        return EXIT_OK if trainer.finished else _trained(trainer, ranks, said)
     if trainer.finished:
         if "cost" not in (read_json(run_dir / "run.json") or {}):
             _close(trainer, info)  # killed after the last checkpoint, before the books were closed
@@ -169,32 +170,65 @@ def _train(
         return EXIT_OK
     describe(run_dir, recipe, info)
     prepared.tokenizers.save(run_dir)
-    with Logbook(run_dir, progress.step, recipe.training.max_steps) as logbook:
-        if checkpoint:
-            logbook.say(f"continuing after step {progress.step}")
-            before = checkpoint.scalars.get(PROCESSES, 1)
-            if before != ranks.world:
-                changes.append(
-                    f"continuing with {ranks.world} processes instead of {before}: the data come in the same "
-                    "order, but an update has more or fewer batches, so nothing is bit for bit as it would be"
-                )
-        for change in changes:
-            logbook.say(change)
-        code = _trained(trainer, logbook)
+    code = _trained(trainer, ranks, said)
     if code == EXIT_OK:
         _close(trainer, info)
     return code
 
 
-def _trained(trainer: Trainer, logbook: Logbook) -> int:
-    """Train to the end, or until a signal. Returns the exit code."""
+def _said_of(checkpoint: Checkpoint | None, ranks: Ranks) -> Iterator[str]:
+    """What a log has to know of the checkpoint that training continues from."""
+    from transformer_mt.training.trainer import PROCESSES
+
+    if checkpoint is None:
+        return
+    yield f"continuing after step {checkpoint.step}"
+    before = checkpoint.scalars.get(PROCESSES, 1)
+    if before != ranks.world:
+        yield (
+            f"continuing with {ranks.world} processes instead of {before}: the data come in the same order, "
+            "but an update has more or fewer batches, so nothing is bit for bit as it would be"
+        )
+
+
+def _trained(trainer: Trainer, ranks: Ranks, said: Iterable[str]) -> int:
+    """Train to the end, or until a signal; go back after a divergence, as often as the recipe allows.
+
+    Args:
+        trainer: stands where training begins.
+        ranks: the processes that train together.
+        said: lines for the log, before all others.
+
+    Returns:
+        The exit code.
+    """
     from transformer_mt.training.trainer import Interrupted
 
-    try:
-        trainer.train(logbook)
-    except Interrupted as stop:
-        return stop.exit_code
-    return EXIT_OK
+    while True:
+        with _open_logbook(trainer, ranks) as logbook:
+            for line in said:
+                logbook.say(line)
+            try:
+                trainer.train(logbook)
+            except Interrupted as stop:
+                return stop.exit_code
+            except DivergenceError as error:
+                if not trainer.go_back():
+                    raise
+                progress = trainer.progress
+                factor = f"1/{2**progress.rollbacks} of the learning rate"
+                said = [str(error), f"goes back to step {progress.step}, and on with {factor}"]
+            else:
+                return EXIT_OK
+
+
+def _open_logbook(trainer: Trainer, ranks: Ranks) -> Logbook:
+    from transformer_mt.training.logbook import Logbook, SilentLogbook
+
+    if not ranks.first:
+        return SilentLogbook()
+    progress, max_steps = trainer.progress, trainer.config.max_steps
+    return Logbook(trainer.run_dir, progress.step, max_steps, validated=not progress.validation_due)
 
 
 def _close(trainer: Trainer, info: dict[str, Any]) -> None:

@@ -50,6 +50,29 @@ class Batch:
         """The batch on another device; the copy to a card does not wait for it."""
         return _moved(self, torch.device(device))
 
+    def halves(self) -> list[Batch]:
+        """Two batches of half the rows each, no longer than their own rows are; one row stays as it is."""
+        if len(self.labels) < 2:
+            return [self]
+        real = self.labels != IGNORED_LABEL  # (B, T)
+        src_real = self.src_mask[:, 0, 0]  # (B, S)
+        middle = len(self.labels) // 2
+        halves = []
+        for rows in (slice(None, middle), slice(middle, None)):
+            src_longest, tgt_longest = (int(side[rows].sum(1).max()) for side in (src_real, real))
+            halves.append(
+                Batch(
+                    src_ids=self.src_ids[rows, :src_longest],
+                    src_mask=self.src_mask[rows, :, :, :src_longest],
+                    decoder_input_ids=self.decoder_input_ids[rows, :tgt_longest],
+                    labels=self.labels[rows, :tgt_longest],
+                    num_tokens=int(real[rows].sum()),
+                    num_src_tokens=int(src_real[rows].sum()),
+                    indices=self.indices[rows],
+                )
+            )
+        return halves
+
     def packed(self) -> PackedBatch:
         """The same sentences without padding."""
         real = self.labels != IGNORED_LABEL  # (B, T)

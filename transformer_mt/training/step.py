@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from transformer_mt.data.batch import Batch, PackedBatch
+from transformer_mt.errors import ConfigError
 from transformer_mt.model.packed_attention import Packing
 from transformer_mt.model.protocol import TrainableModel
-from transformer_mt.runtime.device import autocast_dtype, release_memory
+from transformer_mt.runtime.device import autocast_dtype, is_out_of_memory, release_memory
 from transformer_mt.runtime.distributed import ALONE, Ranks
 from transformer_mt.runtime.seeds import seed_micro_batch
 from transformer_mt.text.tokenizer import PAD_ID
@@ -83,6 +84,8 @@ class Update:
     grad_norm: float
     learning_rate: float
     applied: bool
+    pieces: int = 1
+    """Into how many each micro-batch was cut, because the memory did not hold it whole."""
 
 
 @dataclass
@@ -109,39 +112,43 @@ class Updater:
                     self.loss_module, broadcast_buffers=False, gradient_as_bucket_view=True
                 )
 
-    def run(self, step: int, batches: Sequence[Batch], *, skipped: int = 0) -> Update:
+    def run(
+        self, step: int, batches: Sequence[Batch], *, skipped: int = 0, rate_factor: float = 1.0
+    ) -> Update:
         """Update the weights once, unless loss or gradient is not finite: then nothing changes.
+
+        Where the memory does not hold it, all of it is done again with its micro-batches cut in halves: the
+        same update, but for what dropout draws.
 
         Args:
             step: 1 for the first update; sets learning rate and dropout.
             batches: this process's micro-batches, on the CPU; all processes have as many.
             skipped: earlier steps that changed nothing; the schedule of the learning rate passes over them.
+            rate_factor: what the learning rate is multiplied with.
+
+        Raises:
+            ConfigError: the memory does not hold one sentence, or a micro-batch of one of several processes.
+            LostProcessError: another process failed, or did not come in time.
         """
-        rate = learning_rate(step - skipped, self.config)
+        rate = learning_rate(step - skipped, self.config) * rate_factor
         set_learning_rate(self.optimizer, rate)
-        pack = self.loss_module.model.has_packed_kernel(self.device, autocast_dtype(self.precision))
-        used = [batch.packed() if pack else batch for batch in batches]
+        self.loss_module.train()
         num_tokens, num_src_tokens, padded_tokens = map(
             int,
             self.ranks.sums(
-                sum(batch.num_tokens for batch in used),
-                sum(batch.num_src_tokens for batch in used),
-                sum(batch.padded_tokens for batch in used),
+                sum(batch.num_tokens for batch in batches),
+                sum(batch.num_src_tokens for batch in batches),
+                sum(self._places(batch) for batch in batches),
             ),
         )
-        loss_sum = torch.zeros((), device=self.device)
-        nll_sum = torch.zeros((), device=self.device)
-        self.loss_module.train()
-        for number, batch in enumerate(used):
-            seed_micro_batch(self.config.seed, step, number * self.ranks.world + self.ranks.rank)
-            with self._together(last=number == len(used) - 1):
-                with autocast(self.precision, self.device):
-                    loss, nll, _ = self._forward(batch.to(self.device))
-                # DDP takes the mean over processes; what is wanted is the sum.
-                self.scaler.scale(loss * self.ranks.world / max(num_tokens, 1)).backward()
-            loss_sum += loss.detach()
-            nll_sum += nll
-        grad_norm, loss_value, nll_value = self._finish(loss_sum, nll_sum)
+        pieces = 1
+        while (sums := self._tried(step, batches, num_tokens)) is None:
+            # Only now that the error is gone: it had held on to the memory.
+            self.optimizer.zero_grad(set_to_none=True)
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+            batches, pieces = [half for batch in batches for half in batch.halves()], pieces * 2
+        grad_norm, loss_value, nll_value = self._finish(*sums)
         self.optimizer.zero_grad(set_to_none=True)
         if step % _RELEASE_EVERY == 0 and self.device.type == "cpu":
             release_memory()
@@ -157,13 +164,62 @@ class Updater:
             grad_norm=grad_norm,
             learning_rate=rate,
             applied=applied,
+            pieces=pieces,
         )
 
-    def _together(self, *, last: bool) -> contextlib.AbstractContextManager[object]:
+    def replay(self, step: int, batches: Sequence[Batch]) -> None:
+        """Forward and backward of an update once more, of this process alone; gradients are left standing."""
+        self._gradients(self.loss_module, step, batches, sum(batch.num_tokens for batch in batches))
+
+    @property
+    def _packs(self) -> bool:
+        """Whether sentences are computed in one row, without padding."""
+        return self.loss_module.model.has_packed_kernel(self.device, autocast_dtype(self.precision))
+
+    def _places(self, batch: Batch) -> int:
+        return batch.num_src_tokens + batch.num_tokens if self._packs else batch.padded_tokens
+
+    def _tried(self, step: int, batches: Sequence[Batch], num_tokens: int) -> tuple[Tensor, Tensor] | None:
+        """What `_gradients` gives, or None where the memory does not hold it but may hold that of halves."""
+        try:
+            return self._gradients(self._forward, step, batches, num_tokens)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+        # Several processes have met over some of the gradients already, and cannot begin again.
+        if self.ranks.world == 1 and any(len(batch.labels) > 1 for batch in batches):
+            return None
+        largest = max(batches, key=lambda batch: batch.padded_tokens)
+        rows, longest = largest.labels.shape
+        raise ConfigError(
+            f"step {step}: a micro-batch of {rows} x {largest.src_ids.size(1)} source and {rows} x {longest} "
+            f"target tokens does not fit into the memory of {self.device}; lower training.max_tokens (and "
+            "raise training.update_freq as much), or set training.gradient_checkpointing"
+        )
+
+    def _gradients(
+        self, forward: nn.Module, step: int, batches: Sequence[Batch], num_tokens: int
+    ) -> tuple[Tensor, Tensor]:
+        """Forward and backward of every micro-batch. Returns the sums of loss and nll, on the device."""
+        loss_sum = torch.zeros((), device=self.device)
+        nll_sum = torch.zeros((), device=self.device)
+        self.loss_module.train()
+        for number, batch in enumerate(batches):
+            seed_micro_batch(self.config.seed, step, number * self.ranks.world + self.ranks.rank)
+            with self._together(forward, last=number == len(batches) - 1):
+                with autocast(self.precision, self.device):
+                    loss, nll, _ = forward((batch.packed() if self._packs else batch).to(self.device))
+                # DDP takes the mean over processes; what is wanted is the sum.
+                self.scaler.scale(loss * self.ranks.world / max(num_tokens, 1)).backward()
+            loss_sum += loss.detach()
+            nll_sum += nll
+        return loss_sum, nll_sum
+
+    def _together(self, forward: nn.Module, *, last: bool) -> contextlib.AbstractContextManager[object]:
         """Around forward and backward: processes meet over the last micro-batch of an update only."""
-        if not isinstance(self._forward, DistributedDataParallel):
+        if not isinstance(forward, DistributedDataParallel):
             return contextlib.nullcontext()
-        return self.ranks.meeting() if last else self._forward.no_sync()
+        return self.ranks.meeting() if last else forward.no_sync()
 
     def _finish(self, loss_sum: Tensor, nll_sum: Tensor) -> tuple[float, float, float]:
         """Unscale, clip, check, update. Returns the gradient norm before clipping, loss and nll."""

@@ -9,18 +9,17 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from transformer_mt.checkpoint import TRAINED_ON, load_weights, rotate
-from transformer_mt.checkpoint_files import Checkpoint, save_checkpoint
+from transformer_mt.checkpoint import TRAINED_ON, load_weights, newest_valid, rotate, saved_steps
+from transformer_mt.checkpoint_files import Checkpoint, folder_of, save_checkpoint
 from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, CheckpointError, DivergenceError
@@ -28,16 +27,16 @@ from transformer_mt.json_file import write_json
 from transformer_mt.runtime.device import peak_memory
 from transformer_mt.text.tokenizer import Tokenizers
 from transformer_mt.text.trained_on import TrainedOn
-from transformer_mt.training.logbook import Logbook, Totals
+from transformer_mt.training.divergence import FINITE, where_not_finite
+from transformer_mt.training.logbook import Logbook, Record, Totals
+from transformer_mt.training.signals import BrokenOff, Signals
 from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
-from transformer_mt.training.validation import validation_loss
+from transformer_mt.training.validation import ValidationLoss, validation_loss
 
 PROCESSES = "processes"
 """The key of a checkpoint's scalars that says how many processes wrote it together."""
 
-# A scheduler sends SIGUSR1 some time before it ends a job.
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 # Updates in a row that may be non-finite (fp16 needs some while its scale comes down) before training ends.
 MAX_SKIPPED_IN_ROW = 20
 _NUM_SAMPLES = 20
@@ -61,7 +60,9 @@ class Progress:
     best_value: float | None = None
     best_step: int = 0
     validations_without_better: int = 0
+    validation_due: bool = False
     ema_updates: int = 0
+    rollbacks: int = 0
     totals: Totals = field(default_factory=Totals)
 
 
@@ -108,7 +109,7 @@ class Trainer:
         self.progress = Progress()
         self._ranks = updater.ranks
         self._open_stream = stream
-        self._signal = 0
+        self._signals = Signals()
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint of this run, bit for bit.
@@ -138,7 +139,9 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """True where there is nothing more to train."""
+        """True where there is nothing more to train or to validate."""
+        if self.progress.validation_due:
+            return False
         return self.progress.step >= self.config.max_steps or self._out_of_patience
 
     @property
@@ -149,45 +152,61 @@ class Trainer:
         """Train until the last step, until patience runs out, or until a signal.
 
         Raises:
-            DivergenceError: too many updates in a row were not finite.
+            DivergenceError: too many updates in a row were not finite, or perplexity is beyond all reason.
             Interrupted: a signal came; the state is saved.
             CheckpointError: the last checkpoint cannot be written.
         """
-        progress, config = self.progress, self.config
+        progress = self.progress
         stream = self._open_stream(progress.epoch, progress.position)
-        handlers = {number: signal.signal(number, self._note_signal) for number in _STOPPING}
-        try:
+        with self._signals, closing(stream):
             while not self.finished:
-                self._update(stream, logbook)
-                last = progress.step >= config.max_steps
-                better = (last or progress.step % config.validate_every == 0) and self._validate(logbook)
+                best_before, better = (progress.best_value, progress.best_step), False
+                if not progress.validation_due:
+                    self._update(stream, logbook)
+                if progress.validation_due and not self._agreed_signal():
+                    better = self._validate(logbook)
                 stop = self._agreed_signal()  # read once: a signal after this waits for the next update
-                if last or better or stop or progress.step % config.save_every == 0 or self.finished:
-                    self.save()
+                ends = bool(stop) or self.finished
+                if ends or better or progress.step % self.config.save_every == 0:
+                    self._save_or_go_on(logbook, best_before, must=ends)
                 if stop and not self.finished:
                     logbook.say(f"stopped by {signal.Signals(stop).name} after step {progress.step}, saved")
                     raise Interrupted(stop)
-        finally:
-            stream.close()
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
 
-    def save(self) -> None:
-        """Write a checkpoint of the current step, move the pointers, and delete what is not kept.
+    def _save_or_go_on(self, logbook: Logbook, best_before: tuple[float | None, int], *, must: bool) -> None:
+        """Save; where that fails and it need not be, say so and train on.
 
         Of several processes the first does it, for all have the same; the others wait, however long it takes.
+
+        Args:
+            logbook: is told; its records come to the disk first.
+            best_before: value and step; they are best again where a better one could not be saved.
+            must: whether training ends with this.
         """
+        failure = ""
         with self._ranks.one_after_the_first():
             if self._ranks.first:
-                self._save()
+                try:
+                    self._save(logbook)
+                except CheckpointError as error:
+                    if must:
+                        raise
+                    failure = str(error).partition(";")[0]
+        failure = self._ranks.gathered(failure)[0]
+        if failure:
+            self.progress.best_value, self.progress.best_step = best_before
+            logbook.say(f"training goes on after step {self.progress.step}, which is not saved: {failure}")
 
-    def _save(self) -> None:
+    def _save(self, logbook: Logbook) -> None:
+        """Write a checkpoint of the current step, move the pointers, and delete what is not kept."""
         progress, ema = self.progress, self.updater.ema
         raw = {name: weight.detach() for name, weight in self.model.named_parameters()}
         state = _optimizer_tensors(self.updater.optimizer, self.model)
         if ema is not None:
             progress.ema_updates = ema.updates
             state |= {f"raw.{name}": weight for name, weight in raw.items()}
+        with self._writing():
+            logbook.sync()
         save_checkpoint(
             self.run_dir,
             progress.step,
@@ -202,9 +221,22 @@ class Trainer:
             recipe=self.recipe,
             tokenizers=self.tokenizers,
         )
-        self._point()
+        with self._writing():
+            self._point()
         # The step itself too: after a roll-back damaged checkpoints of later steps may still stand here.
-        rotate(self.run_dir, self.config.keep_last, [progress.best_step, progress.step])
+        kept, every = [progress.best_step, progress.step], self.config.keep_every
+        rotate(self.run_dir, self.config.keep_last, kept, keep_every=every)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Around what is written beside a checkpoint: a full disk is told as one that takes no checkpoint."""
+        try:
+            yield
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.run_dir}: cannot be written: {error.strerror or error}; free some space and run the "
+                "command again"
+            ) from None
 
     def _point(self) -> None:
         """Move latest.json and best.json to where this run stands."""
@@ -220,7 +252,9 @@ class Trainer:
         progress, config = self.progress, self.config
         started = time.perf_counter()
         batches = stream.take(config.update_freq)
-        update = self.updater.run(progress.step + 1, batches, skipped=progress.skipped)
+        update = self.updater.run(
+            progress.step + 1, batches, skipped=progress.skipped, rate_factor=0.5**progress.rollbacks
+        )
         seconds = time.perf_counter() - started
         progress.step += 1
         progress.epoch, progress.position = stream.epoch, stream.position
@@ -228,13 +262,23 @@ class Trainer:
         progress.seconds += seconds
         progress.totals.add(update, seconds)
         logbook.advance()
+        if update.pieces > 1:
+            logbook.say(
+                f"step {progress.step}: the memory did not hold it; done again with every micro-batch cut "
+                f"into {update.pieces}; a smaller training.max_tokens saves that time"
+            )
         if update.applied:
             progress.skipped_in_row = 0
         else:
             self._count_skipped(logbook, batches)
         if progress.step % config.log_every == 0 or progress.step == config.max_steps:
-            logbook.training(progress.totals.record(progress.step, update, peak_memory(self.updater.device)))
+            record = progress.totals.record(progress.step, update, peak_memory(self.updater.device))
+            logbook.training(record)
             progress.totals = Totals()
+            self._check_perplexity(logbook, record, batches)
+        progress.validation_due = (
+            progress.step % config.validate_every == 0 or progress.step >= config.max_steps
+        )
 
     def _count_skipped(self, logbook: Logbook, batches: Sequence[Batch]) -> None:
         progress = self.progress
@@ -242,35 +286,59 @@ class Trainer:
         progress.skipped_in_row += 1
         logbook.say(f"step {progress.step}: loss or gradient was not finite; the weights were left alone")
         if progress.skipped_in_row >= MAX_SKIPPED_IN_ROW:
-            pairs = self._origins(index for batch in batches for index in batch.indices)
-            logbook.say(f"pairs of step {progress.step}: {', '.join(pairs)}")
-            raise DivergenceError(
-                f"{self.run_dir}: diverged: loss or gradient was not finite in {MAX_SKIPPED_IN_ROW} updates "
-                f"in a row, the last at step {progress.step} with {pairs[0]} (train.log names all "
-                f"{len(pairs)} pairs of it); go on from the last checkpoint with a smaller "
-                "training.learning_rate, or start anew with training.precision=fp32"
-            )
+            findings = self._ranks.gathered(where_not_finite(self.updater, progress.step, batches))
+            where = next((finding for finding in findings if finding != FINITE), FINITE)
+            what = f"loss or gradient was not finite in {MAX_SKIPPED_IN_ROW} updates in a row"
+            raise self._diverged(logbook, f"{what}; {where}", batches)
+
+    def _check_perplexity(self, logbook: Logbook, record: Record, batches: Sequence[Batch]) -> None:
+        """A model that knows nothing at all has the size of the vocabulary as its perplexity."""
+        size, perplexity = self.tokenizers.tgt.vocab_size, record["ppl"]
+        if perplexity is not None and perplexity > 2 * size and record["step"] > self.config.warmup_steps:
+            what = f"perplexity is {perplexity:.3g} after warm-up, more than twice the vocabulary of {size:,}"
+            raise self._diverged(logbook, what, batches)
+
+    def _diverged(self, logbook: Logbook, what: str, batches: Sequence[Batch]) -> DivergenceError:
+        """The error that names the batch, and where to go back to."""
+        step = self.progress.step
+        own = self._origins(index for batch in batches for index in batch.indices)
+        pairs = [pair for share in self._ranks.gathered(own) for pair in share]
+        logbook.say(f"pairs of step {step}: {', '.join(pairs)}")
+        saved = saved_steps(self.run_dir)
+        remedy = "no checkpoint was saved yet: start anew with a smaller"
+        if saved:
+            remedy = f"the same command goes back to {folder_of(self.run_dir, saved[-1])}: give it a smaller"
+        precision = "" if self.updater.precision == "fp32" else ", or start anew with training.precision=fp32"
+        return DivergenceError(
+            f"{self.run_dir}: diverged at step {step}: {what}; its batch was {pairs[0]} and {len(pairs) - 1} "
+            f"pairs more (train.log names them all); {remedy} training.learning_rate{precision}"
+        )
+
+    def go_back(self) -> bool:
+        """Stand where the newest checkpoint stands, with half the learning rate from there on.
+
+        Returns:
+            False where the recipe does not allow it (any more), or there is no checkpoint.
+        """
+        rollbacks = self.progress.rollbacks + 1
+        checkpoint = newest_valid(self.run_dir) if rollbacks <= self.config.max_rollbacks else None
+        if checkpoint is None:
+            return False
+        self.restore(checkpoint)
+        self.progress.rollbacks, self.progress.skipped_in_row = rollbacks, 0
+        return True
 
     def _validate(self, logbook: Logbook) -> bool:
-        """Measure, record, draw; True where the metric is the best so far."""
+        """Measure, record, draw; True where the metric is the best so far.
+
+        A signal breaks it off, which changes nothing: it is still due.
+        """
         progress, started = self.progress, time.perf_counter()
-        with _uncompiled(self.config), _averaged(self.updater):
-            num_chars = sum(len(tgt) + 1 for _, tgt in self.validation.pairs)
-            loss = validation_loss(
-                self.updater.loss_module,
-                self.validation.batches,
-                num_chars,
-                self.updater.precision,
-                self.updater.device,
-                self._ranks,
-            )
-            was_training = self.model.training
-            self.model.eval()
-            translations, scores = self.validation.translate()
-            with self._ranks.one_after_the_first():
-                if self._ranks.first:
-                    self.pictures(logbook, progress.step)
-            self.model.train(was_training)
+        try:
+            loss, translations, scores = self._measure(logbook)
+        except BrokenOff:
+            return False
+        progress.validation_due = False
         record: dict[str, Any] = {**asdict(loss), **scores}
         value = float(record[self.config.metric])
         better = _is_better(self.config.metric, value, progress.best_value)
@@ -295,13 +363,32 @@ class Trainer:
         logbook.samples(progress.step, rows[:_NUM_SAMPLES])
         return better
 
+    def _measure(self, logbook: Logbook) -> tuple[ValidationLoss, list[str], dict[str, float]]:
+        """Loss, translations and scores of the validation set, by the weights that `translate` would use."""
+        was_training = self.model.training
+        num_chars = sum(len(tgt) + 1 for _, tgt in self.validation.pairs)
+        alone = self._ranks.world == 1  # other processes would wait for this one
+        with _uncompiled(self.config), _averaged(self.updater):
+            with self._signals.breaking_off(allowed=alone):
+                loss = validation_loss(
+                    self.updater.loss_module,
+                    self.validation.batches,
+                    num_chars,
+                    self.updater.precision,
+                    self.updater.device,
+                    self._ranks,
+                )
+                self.model.eval()
+                translations, scores = self.validation.translate()
+            with self._ranks.one_after_the_first():
+                if self._ranks.first:
+                    self.pictures(logbook, self.progress.step)
+            self.model.train(was_training)
+        return loss, translations, scores
+
     def _agreed_signal(self) -> int:
         """The signal that any process has got, 0 for none; all see it after the same update."""
-        return self._ranks.largest(self._signal)
-
-    def _note_signal(self, number: int, frame: FrameType | None) -> None:
-        """Only note it: the loop saves after the update in progress. A second signal changes nothing."""
-        self._signal = number
+        return self._ranks.largest(self._signals.number)
 
 
 def _uncompiled(config: TrainingConfig) -> AbstractContextManager[object]:

@@ -1,6 +1,7 @@
 """One update: normalised once over its micro-batches, clipped after unscaling, never non-finite."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -8,7 +9,10 @@ from small_models import ARCHITECTURES, small_config
 
 from transformer_mt.config import TrainingConfig
 from transformer_mt.data.batch import make_batch
+from transformer_mt.errors import ConfigError
 from transformer_mt.model.build import build_model
+from transformer_mt.runtime.distributed import Ranks
+from transformer_mt.training.divergence import FINITE, where_not_finite
 from transformer_mt.training.ema import Ema
 from transformer_mt.training.optimizer import build_optimizer
 from transformer_mt.training.precision import loss_scaler
@@ -208,3 +212,94 @@ def test_ema_is_the_hand_computed_average():
     with ema.swapped():
         assert linear.weight.item() == pytest.approx(expected)
     assert linear.weight.item() == 16.0
+
+
+def forgetful(made, rows):
+    """The updater, in a memory that holds no more rows than these at once."""
+    forward = made.loss_module.forward
+
+    def limited(batch):
+        if len(batch.labels) > rows:
+            raise torch.OutOfMemoryError("no room")
+        return forward(batch)
+
+    made.loss_module.forward = limited
+    return made
+
+
+@pytest.mark.parametrize(("rows", "pieces"), [(8, 1), (4, 2), (1, 8)])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_an_update_that_the_memory_does_not_hold_is_done_in_pieces(architecture, rows, pieces):
+    """The weights are those of the update in one piece; the tokens of all divide the loss."""
+    settings = {"eps": 1.0, "learning_rate": 1.0, "clip_norm": 0.0, "architecture": architecture}
+    whole, cut = updater(**settings), forgetful(updater(**settings), rows)
+    expected, update = whole.run(1, batches(8)), cut.run(1, batches(8))
+    assert update.pieces == pieces
+    assert (update.num_tokens, update.padded_tokens) == (expected.num_tokens, expected.padded_tokens)
+    assert update.loss_sum == pytest.approx(expected.loss_sum, rel=1e-6)
+    assert torch.allclose(weights(whole.loss_module), weights(cut.loss_module), atol=1e-6)
+
+
+def test_gradients_of_before_the_memory_ran_out_are_dropped():
+    """The second of two micro-batches fails: the first must not count twice."""
+    settings = {"eps": 1.0, "learning_rate": 1.0, "clip_norm": 0.0}
+    whole, cut = updater(**settings), forgetful(updater(**settings), 4)
+    pairs = sentences()
+    parts = [make_batch(pairs[:3]), make_batch(pairs[3:])]
+    whole.run(1, parts)
+    assert cut.run(1, parts).pieces == 2
+    assert torch.allclose(weights(whole.loss_module), weights(cut.loss_module), atol=1e-6)
+
+
+def test_one_sentence_that_the_memory_does_not_hold_is_an_error():
+    message = (
+        "step 7: a micro-batch of 1 x 12 source and 1 x 2 target tokens does not fit into the memory of "
+        "cpu; lower training.max_tokens"
+    )
+    with pytest.raises(ConfigError, match=message):
+        forgetful(updater(), 0).run(7, [make_batch(sentences()[5:6])])
+
+
+def test_several_processes_do_not_begin_an_update_again():
+    """They have summed some of the gradients already."""
+    made = forgetful(updater(), 4)
+    made.ranks = Ranks(0, 2)
+    with pytest.raises(
+        ConfigError, match="a micro-batch of 8 x 12 source and 8 x 12 target tokens does not fit"
+    ):
+        made.run(1, batches(8))
+
+
+def test_other_errors_are_not_taken_for_a_full_memory():
+    made = updater()
+    made.loss_module.forward = lambda batch: torch.zeros(2) @ torch.zeros(3)
+    with pytest.raises(RuntimeError, match="size"):
+        made.run(1, batches(8))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_module_that_left_the_finite_numbers_is_named(packed, monkeypatch):
+    made = updater(dropout=0.1)
+    monkeypatch.setattr(Updater, "_packs", packed)
+    module = made.loss_module.model.decoder.layers[0].feed_forward
+    before = weights(made.loss_module)
+    assert where_not_finite(made, 3, batches(4)) == FINITE
+    next(module.parameters()).data[0, 0] = math.inf
+    said = where_not_finite(made, 3, batches(4))
+    names = dict(made.loss_module.named_modules())
+    name, _, rest = said.partition(" ")
+    assert rest == "is the first module whose output is not finite"
+    assert name.startswith("model.decoder.layers.0.feed_forward")
+    assert name in names
+    next(module.parameters()).data[0, 0] = before.new_tensor(0.0)
+    assert all(weight.grad is None for weight in made.loss_module.parameters())
+    assert not any(module._forward_hooks for module in names.values())
+
+
+def test_a_gradient_that_is_not_finite_is_named():
+    made = updater()
+    weight = made.loss_module.model.encoder.layers[0].feed_forward
+    parameter = next(weight.parameters())
+    parameter.register_hook(lambda gradient: gradient * math.nan)
+    name = next(key for key, value in made.loss_module.named_parameters() if value is parameter)
+    assert where_not_finite(made, 1, batches(8)) == f"every output is finite, but not the gradient of {name}"
