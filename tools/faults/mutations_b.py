@@ -148,8 +148,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "B110",
         "the best checkpoint is deleted",
         "training/trainer.py",
-        "self.config.keep_last, [progress.best_step, progress.step])",
-        "self.config.keep_last, [progress.step])",
+        "kept, every = [progress.best_step, progress.step], ",
+        "kept, every = [progress.step], ",
         ("end_to_end/test_continuing.py::test_rotation_spares_the_best_and_what_is_not_ours",),
     ),
     Mutation(
@@ -644,9 +644,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B186",
         "training does not hear signals",
-        "training/trainer.py",
-        "        self._signal = number\n",
-        "        self._signal = 0\n",
+        "training/signals.py",
+        "        self.number = number\n",
+        "        self.number = 0\n",
         ("end_to_end/test_continuing.py::test_the_best_score_and_patience_survive_an_interruption",),
     ),
     Mutation(
