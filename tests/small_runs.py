@@ -75,30 +75,38 @@ def held(run_dir: Path) -> Iterator[int]:
     os.close(writing)
 
 
-def killed_in_step(step: int, recipe: Path, *words: str) -> None:
-    """Train in a process that gets SIGKILL when it begins with this update."""
+def at_step(step: int, happens: Callable[[], object]) -> None:
+    """In this process, which is a forked one, something happens before an update begins."""
     run = Updater.run
 
-    def run_or_die(updater: Updater, number: int, batches: Sequence[Batch], *, skipped: int = 0) -> Update:
+    def run_after(updater: Updater, number: int, *rest: Any, **more: Any) -> Update:
         if number == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return run(updater, number, batches, skipped=skipped)
+            happens()
+        return run(updater, number, *rest, **more)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Updater, "run", run_or_die)
-        assert ended(forked(lambda: train(recipe, *words))) == -signal.SIGKILL
+    Updater.run = run_after  # type: ignore[method-assign]
+
+
+def killed_in_step(step: int, recipe: Path, *words: str) -> None:
+    """Train in a process that gets SIGKILL when it begins with this update."""
+
+    def train_and_die() -> int:
+        at_step(step, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        return train(recipe, *words)
+
+    assert ended(forked(train_and_die)) == -signal.SIGKILL
 
 
 def note_batches(patch: pytest.MonkeyPatch) -> None:
     """From now on every update adds step and digest of its batches to the file NOTED_BATCHES."""
     run = Updater.run
 
-    def run_and_note(updater: Updater, step: int, batches: Sequence[Batch], *, skipped: int = 0) -> Update:
+    def run_and_note(updater: Updater, step: int, batches: Sequence[Batch], **more: Any) -> Update:
         tensors = [t for b in batches for t in (b.src_ids, b.src_mask, b.decoder_input_ids, b.labels)]
         digest = hashlib.sha256(repr([tensor.tolist() for tensor in tensors]).encode("ascii")).hexdigest()
         with open(os.environ["NOTED_BATCHES"], "a", encoding="ascii") as stream:
             stream.write(f"{step} {digest}\n")
-        return run(updater, step, batches, skipped=skipped)
+        return run(updater, step, batches, **more)
 
     patch.setattr(Updater, "run", run_and_note)
 
@@ -119,6 +127,11 @@ def curves(run: Path) -> dict[str, list[tuple[int, float]]]:
         for tag in events.Tags()["scalars"]
         if tag.partition("/")[2] not in OF_THE_CLOCK
     }
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Every file below."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def scalars(folder: Path) -> dict[str, Any]:

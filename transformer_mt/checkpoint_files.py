@@ -28,7 +28,7 @@ from torch import Tensor
 
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError, ConfigError
-from transformer_mt.json_file import json_text, write_json
+from transformer_mt.json_file import json_file_text, json_text, write_json
 from transformer_mt.recipe import dump_recipe, load_recipe
 from transformer_mt.text.tokenizer import Tokenizers
 
@@ -166,7 +166,8 @@ def verify(folder: Path, unread: str | None = None) -> None:
         CheckpointError: what is missing or damaged, in one line.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        manifest = json.loads(text)
         expected = dict(manifest["sha256"])
     except FileNotFoundError:
         raise CheckpointError(
@@ -181,6 +182,8 @@ def verify(folder: Path, unread: str | None = None) -> None:
     missing = [name for name in (MODEL, STATE, SCALARS, CONFIG) if name not in expected]
     if missing:
         raise CheckpointError(f"{folder / MANIFEST}: does not list {missing[0]}; restore it from a copy")
+    if text != json_file_text(manifest):
+        raise CheckpointError(f"{folder / MANIFEST}: is damaged: it is not as it was written; {_REMEDY}")
     for name, digest in expected.items():
         if name == unread:
             continue

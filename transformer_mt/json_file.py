@@ -23,8 +23,13 @@ def json_text(value: Any, *, indent: int | None = None, ensure_ascii: bool = Fal
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Replace a small JSON file as a whole."""
+    write_text(path, json_file_text(value))
+
+
+def json_file_text(value: Mapping[str, Any]) -> str:
+    """What `write_json` writes."""
     # Escapes: the command line that a run notes need not be UTF-8.
-    write_text(path, json_text(value, indent=1, ensure_ascii=True) + "\n")
+    return json_text(value, indent=1, ensure_ascii=True) + "\n"
 
 
 def read_json(path: Path, remedy: str = "delete it to go on without it") -> dict[str, Any] | None:

@@ -138,6 +138,14 @@ def test_missing_file_and_damaged_manifest_are_named(save):
         files.verify(folder)
 
 
+def test_a_manifest_that_lost_its_last_byte_is_named(save):
+    """Its text still reads, but where one byte is gone there may be more."""
+    path = save(3) / "manifest.json"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="manifest.json: is damaged: it is not as it was written"):
+        files.verify(path.parent)
+
+
 def test_another_format_is_refused(save):
     folder = save(3)
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
