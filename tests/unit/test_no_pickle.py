@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +12,16 @@ PACKAGE = REPOSITORY / "transformer_mt"
 # Modules that read or write pickles, and functions that do so inside.
 MODULES = {
     *("pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "copyreg"),
-    *("multiprocessing", "concurrent", "xmlrpc", "socketserver"),
+    *("multiprocessing", "xmlrpc", "socketserver"),
 }
 FUNCTIONS = {
     *("torch.load", "torch.save", "torch.package", "torch.jit.load", "torch.hub.load", "torch.hub"),
-    *("read_pickle", "to_pickle", "allow_pickle"),  # without the last, np.load takes none
+    *(
+        "read_pickle",
+        "to_pickle",
+        "ProcessPoolExecutor",
+        "allow_pickle",
+    ),  # without the last, np.load takes none
     *("all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"),
     *("send_object_list", "recv_object_list", "rpc_sync", "rpc_async", "remote", "init_rpc"),
 }
