@@ -28,6 +28,8 @@ from transformer_mt.cli.stream_output import naming
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, ConfigError, UserError
 
 VERBS = ("prepare", "train", "translate", "score", "evaluate", "compare", "study", "average", "doctor")
+# A scheduler sends SIGUSR1 some time before it ends a job, a terminal that is closed SIGHUP.
+_TERMINATING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 # What several processes can do together, when torchrun starts them.
 _SHARED = ("train", "translate")
 _EXIT_CODES = """\
@@ -133,7 +135,7 @@ def _run(argv: Sequence[str] | None) -> int:
             f"{where}{error.strerror or error}; check the path, the permissions and the free space", 3
         )
     except KeyboardInterrupt as stop:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, *_TERMINATING):
             signal.signal(number, signal.SIG_IGN)
         _drop_unwritten()
         if isinstance(stop, _Terminated):
@@ -142,7 +144,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM came: it ends a verb as Ctrl-C does, so that half-written files are removed."""
+    """SIGTERM or its like came: it ends a verb as Ctrl-C does, so that half-written files are removed."""
 
 
 @contextlib.contextmanager
@@ -150,11 +152,14 @@ def _terminable() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         raise _Terminated
 
-    before = signal.signal(signal.SIGTERM, stop)
+    # What nohup has this process ignore stays ignored.
+    heeded = [number for number in _TERMINATING if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heeded}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _replace_closed_streams() -> None:

@@ -16,7 +16,7 @@ from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_TERMINATED
 
 # Seconds between two looks at whether the process has ended.
 _PATIENCE = 0.1
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 
 
 class Stopped(Exception):

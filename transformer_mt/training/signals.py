@@ -20,7 +20,10 @@ class BrokenOff(BaseException):
 
 
 class Signals:
-    """Inside, `number` is the last signal that came, 0 for none; further ones do no harm."""
+    """Inside, `number` is the last signal that came, 0 for none; further ones do no harm, nor after an error.
+
+    What `nohup` has this process ignore stays ignored.
+    """
 
     def __init__(self) -> None:
         self.number = 0
@@ -28,7 +31,7 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
-        """Take over. What `nohup` has this process ignore stays ignored."""
+        """Take over."""
         for number in STOPPING:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._note)
@@ -38,7 +41,8 @@ class Signals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # A training that was stopped is saved: the impatient Ctrl-C that comes now interrupts nothing.
+            signal.signal(number, signal.SIG_IGN if self.number and error else handler)
 
     @contextmanager
     def breaking_off(self, allowed: bool) -> Iterator[None]:

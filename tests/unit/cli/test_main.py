@@ -253,7 +253,8 @@ def test_a_caller_keeps_its_ctrl_c(verb: Verb) -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_termination_unwinds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
+def test_termination_unwinds(tmp_path: Path, number: signal.Signals) -> None:
     """Pins B186 for verbs without a state to save: SIGTERM gives 143 and removes half-written files."""
     script = PROBE.format(
         body="""
@@ -269,7 +270,7 @@ def test_termination_unwinds(tmp_path: Path) -> None:
         [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdout and process.stdout.readline() == b"1\n"
-    process.terminate()
+    process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (143, b"transformer-mt: error: terminated\n")
     assert list(tmp_path.iterdir()) == []

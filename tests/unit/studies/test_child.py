@@ -25,7 +25,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 WAITS = f"""#!{sys.executable}
 import signal, sys, time
 received = []
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
     signal.signal(number, lambda number, frame: received.append(number))
 open({{ready!r}}, "w").close()
 for tick in range(40):
@@ -51,7 +51,13 @@ def test_a_killed_process_is_a_failure(script: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "got", "code"), [(signal.SIGINT, 2, 130), (signal.SIGTERM, 15, 143), (signal.SIGHUP, 15, 143)]
+    ("number", "got", "code"),
+    [
+        (signal.SIGINT, 2, 130),
+        (signal.SIGTERM, 15, 143),
+        (signal.SIGUSR1, int(signal.SIGUSR1), 143),
+        (signal.SIGHUP, 15, 143),
+    ],
 )
 def test_the_first_signal_is_handed_on_once(
     script: Path, tmp_path: Path, number: signal.Signals, got: int, code: int
@@ -66,7 +72,9 @@ def test_the_first_signal_is_handed_on_once(
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+    }
     thread = threading.Thread(target=send)
     thread.start()
     with pytest.raises(Stopped, match=str(code)) as stop:
