@@ -34,6 +34,7 @@ class Finding(NamedTuple):
 def check_run(run_dir: Path) -> Iterator[Finding]:
     """Everything that can be wrong with a run, and where its parts are."""
     yield from _checkpoints(run_dir)
+    yield from _training(run_dir)
     yield from _recipe_and_data(run_dir)
 
 
@@ -54,7 +55,7 @@ def _checkpoints(run_dir: Path) -> Iterator[Finding]:
         verify(folder)
         return "every file has its sha256"
 
-    for step in saved_steps(run_dir):
+    for step in saved_steps(run_dir, complete=False):
         folder = folder_of(run_dir, step)
         yield _checked("checkpoints", folder.name, lambda folder=folder: whole(folder))  # type: ignore[misc]
     averaged = run_dir / "checkpoints" / AVERAGED
@@ -65,6 +66,61 @@ def _checkpoints(run_dir: Path) -> Iterator[Finding]:
     yield _checked("checkpoints", "long lines", lambda: _longest_line(run_dir))
     if (run_dir / FILE).exists():
         yield _checked("checkpoints", "shortlist", lambda: _shortlist(run_dir / FILE))
+
+
+def _training(run_dir: Path) -> Iterator[Finding]:
+    """What the command that trained it would do now."""
+    from transformer_mt.training.run_directory import in_use, leftovers
+
+    yield _checked("training", "continues", lambda: _continues(run_dir))
+    records = run_dir / "metrics.jsonl"
+    if records.is_file():
+        yield Finding("training", "records", _records(records))
+    left = leftovers(run_dir)
+    if left:
+        what = f"{len(left)} of a training that was killed ({left[0]}); the next checkpoint removes them"
+        yield Finding("training", "unfinished", what)
+    if in_use(run_dir):
+        yield Finding("training", "process", "one is training here now")
+
+
+def _continues(run_dir: Path) -> str:
+    """Where, and whether something newer is passed over."""
+    from transformer_mt.checkpoint import saved_steps
+    from transformer_mt.checkpoint_files import folder_of, read_recipe, read_scalars, verify
+
+    steps = saved_steps(run_dir, complete=False)
+    refused = 0
+    for step in reversed(steps):
+        folder = folder_of(run_dir, step)
+        try:
+            verify(folder)
+        except CheckpointError:
+            refused += 1
+            continue
+        wanted, progress = read_recipe(folder).training, read_scalars(folder).get("progress", {})
+        passed = f", passing over {refused} newer that cannot be used" if refused else ""
+        if progress.get("validation_due"):
+            return f"with the validation of step {step}{passed}"
+        if step >= wanted.max_steps:
+            return f"not: finished at step {step}, training.max_steps{passed}"
+        if 0 < wanted.patience <= progress.get("validations_without_better", 0):
+            return f"not: finished at step {step} of {wanted.max_steps}, training.patience{passed}"
+        return f"after step {step} of {wanted.max_steps}{passed}"
+    if steps:
+        raise CheckpointError("from none of its checkpoints; restore one from a copy, or --overwrite the run")
+    return "from the beginning: nothing is saved yet"
+
+
+def _records(path: Path) -> str:
+    """How far they go; what is half-written or later than the checkpoint is cut when training goes on."""
+    steps: list[int] = []
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            steps.append(int(json.loads(line)["step"]))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return f"{len(steps)}, to step {max(steps)}" if steps else "none"
 
 
 def _longest_line(run_dir: Path) -> str:

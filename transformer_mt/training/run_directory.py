@@ -62,6 +62,23 @@ def locked(run_dir: Path) -> Iterator[None]:
         yield
 
 
+def in_use(run_dir: Path) -> bool:
+    """Whether another process holds the run directory now."""
+    try:
+        with open(run_dir / ".lock", "rb") as stream:
+            fcntl.lockf(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def leftovers(run_dir: Path) -> list[str]:
+    """Names of what a killed training left unfinished among its checkpoints."""
+    return sorted(path.name for path in (run_dir / "checkpoints").glob(".*step_*"))
+
+
 def check_usable(run_dir: Path, *, overwrite: bool) -> None:
     """Find out at once, before data are prepared, that this can be no run directory.
 

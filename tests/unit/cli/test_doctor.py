@@ -12,6 +12,7 @@ import pytest
 import torch
 from random_run import MODELS, random_run
 
+from tests.small_runs import held
 from transformer_mt import checkpoint as ckpt
 from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
@@ -184,6 +185,76 @@ def test_what_a_run_knows_of_its_training_text(
     assert "in parts beyond 256 tokens or 9 sentences" in capsys.readouterr().out
     main(["doctor", str(random_run(tmp_path / "old", sentences=None))])
     assert "does not know how many sentences its training lines had" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("progress", "recipe", "said"),
+    [
+        ({}, {"max_steps": 50}, "after step 20 of 50"),
+        ({}, {"max_steps": 20}, "not: finished at step 20, training.max_steps"),
+        ({"validation_due": True}, {"max_steps": 20}, "with the validation of step 20"),
+        (
+            {"validations_without_better": 3},
+            {"max_steps": 50, "patience": 3},
+            "not: finished at step 20 of 50, training.patience",
+        ),
+    ],
+)
+def test_what_training_would_do_is_told(
+    run: Path,
+    capsys: pytest.CaptureFixture[str],
+    progress: dict[str, object],
+    recipe: dict[str, int],
+    said: str,
+) -> None:
+    """As `train` itself decides it."""
+    _save_again(run, 20, progress, recipe)
+    assert main(["doctor", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["training"] == {"continues": said}
+
+
+def _save_again(run: Path, step: int, progress: dict[str, object], training: dict[str, int]) -> None:
+    found = files.read_checkpoint(files.folder_of(run, 20))
+    loaded = ckpt.load_run(run)
+    files.save_checkpoint(
+        run,
+        step,
+        weights=found.weights,
+        state=found.state,
+        scalars={**found.scalars, "step": step, "progress": progress},
+        recipe=loaded.recipe.model_copy(
+            update={"training": loaded.recipe.training.model_copy(update=training)}
+        ),
+        tokenizers=loaded.tokenizers,
+    )
+
+
+def test_a_run_that_was_killed_is_explained(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is passed over, what is left of the kill, how far the records go, who trains."""
+    _save_again(run, 30, {}, {"max_steps": 50})
+    _save_again(run, 20, {}, {"max_steps": 50})
+    (files.folder_of(run, 30) / "manifest.json").unlink()
+    (run / "checkpoints" / ".writing-step_00000040").mkdir()
+    (run / "metrics.jsonl").write_text('{"kind": "train", "step": 35}\n{"kind": "tr', encoding="utf-8")
+    with held(run):
+        assert main(["doctor", str(run), "--json"]) == 5
+    report = json.loads(capsys.readouterr().out)
+    assert report["training"] == {
+        "continues": "after step 20 of 50, passing over 1 newer that cannot be used",
+        "records": "1, to step 35",
+        "unfinished": "1 of a training that was killed (.writing-step_00000040); the next checkpoint removes "
+        "them",
+        "process": "one is training here now",
+    }
+    assert [fault["name"] for fault in report["faults"]] == ["step_00000030"]
+    assert "is not a complete checkpoint" in report["checkpoints"]["step_00000030"]
+    (files.folder_of(run, 20) / "state.json").unlink()
+    assert main(["doctor", str(run)]) == 5
+    assert "FAULT: from none of its checkpoints; restore one" in capsys.readouterr().out
+    shutil.rmtree(run / "checkpoints")
+    main(["doctor", str(run)])
+    out = capsys.readouterr().out
+    assert "from the beginning: nothing is saved yet" in out and "one is training" not in out
 
 
 @pytest.mark.parametrize("verb", ["doctor", "average", "evaluate", "score", "translate"])
