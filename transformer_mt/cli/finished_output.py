@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.cli.output_journal import names_beside, other_output, other_source, read_journal
+from transformer_mt.cli.output_journal import Journal, names_beside, other_output, other_source, read_journal
 
 
 def stands_whole(path: str) -> bool:
@@ -18,7 +18,7 @@ def stands_whole(path: str) -> bool:
     return Path(path).is_file() and not names_beside(path).partial.exists()
 
 
-def check_finished(path: str, settings: Mapping[str, Any], source: Iterable[bytes]) -> int:
+def check_finished(path: str, settings: Mapping[str, Any], source: Iterable[bytes]) -> Journal:
     """Refuse a whole output that is not that of these settings and this source.
 
     Args:
@@ -27,7 +27,7 @@ def check_finished(path: str, settings: Mapping[str, Any], source: Iterable[byte
         source: what each line was read from.
 
     Returns:
-        How many source lines there are.
+        What is known of it.
 
     Raises:
         ConfigError: it was made with other settings.
@@ -43,4 +43,4 @@ def check_finished(path: str, settings: Mapping[str, Any], source: Iterable[byte
         read.update(line + b"\n")
     if (lines, read.hexdigest()) != (journal.lines, journal.source_sha256):
         raise other_source(path, journal.lines)
-    return lines
+    return journal

@@ -33,13 +33,17 @@ def names_beside(output: str | Path) -> Names:
 
 
 class Journal(NamedTuple):
-    """What is known of an output; bytes of it, and the sha256 of its source lines and of these bytes."""
+    """What is known of an output; bytes of it, and the sha256 of its source lines and of these bytes.
+
+    unfit numbers the lines that are blank since they did not fit into the memory.
+    """
 
     settings: dict[str, Any]
     lines: int
     bytes: int
     source_sha256: str
     output_sha256: str
+    unfit: list[int]
 
 
 def write_journal(path: Path, journal: Journal) -> None:
@@ -60,8 +64,9 @@ def read_journal(path: Path, output: str | Path, settings: Mapping[str, Any]) ->
         DataError: there is no such journal, or none that can be used.
     """
     kinds = {"settings": dict, "lines": int, "bytes": int, "source_sha256": str, "output_sha256": str}
+    kinds["unfit"] = list
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = {"unfit": [], **json.loads(path.read_text(encoding="utf-8"))}  # earlier ones lack it
         if found["format"] != FORMAT:
             raise ValueError(f"format {found['format']}, this version reads {FORMAT}")
         journal = Journal(**{name: kind(found[name]) for name, kind in kinds.items()})

@@ -41,6 +41,7 @@ class _Done(NamedTuple):
     bytes: int
     source: Any  # hash of the source lines
     output: Any  # hash of what was made of them
+    unfit: list[int]
 
 
 class PartialOutput:
@@ -61,7 +62,7 @@ class PartialOutput:
         self._target = os.path.realpath(path)
         self.partial, self._journal, self._record = names_beside(path)
         self._settings, self._resume = dict(settings), resume
-        self._done = _Done(0, 0, hashlib.sha256(), hashlib.sha256())
+        self._done = _Done(0, 0, hashlib.sha256(), hashlib.sha256(), [])
         self._entered, self._entered_lines = time.monotonic(), 0
         self.found = 0
         """Source lines that an earlier process has done."""
@@ -112,7 +113,12 @@ class PartialOutput:
             raise other_output(self.partial, self._journal)
         # What stands behind was being written when the process ended.
         self._stream.truncate(journal.bytes)
-        self._done = _Done(journal.lines, journal.bytes, hashlib.sha256(), output)
+        self._done = _Done(journal.lines, journal.bytes, hashlib.sha256(), output, journal.unfit)
+
+    @property
+    def unfit(self) -> list[int]:
+        """Numbers of the lines without a translation, for want of memory; those of earlier processes too."""
+        return self._done.unfit
 
     def skip_done(self, source: Sequence[bytes]) -> int:
         """How many of the next source lines are done already.
@@ -131,12 +137,13 @@ class PartialOutput:
         self._unseen -= count
         return count
 
-    def write(self, source: Sequence[bytes], data: bytes) -> None:
+    def write(self, source: Sequence[bytes], data: bytes, unfit: Sequence[int] = ()) -> None:
         """Add what the next source lines have become.
 
         Args:
             source: what each line was read from.
             data: whole lines.
+            unfit: numbers of those that did not fit into the memory.
 
         Raises:
             DataError: they cannot be written, for want of space for example.
@@ -148,7 +155,8 @@ class PartialOutput:
         written.update(data)
         try:
             write_all(self._stream, data)
-            self._done = _Done(done.lines + len(source), done.bytes + len(data), read, written)
+            lines, size = done.lines + len(source), done.bytes + len(data)
+            self._done = _Done(lines, size, read, written, [*done.unfit, *unfit])
             if time.monotonic() - self._entered >= _SECONDS_BETWEEN_ENTRIES:
                 self._enter()
         except OSError as error:
@@ -202,5 +210,6 @@ class PartialOutput:
         os.fsync(self._stream.fileno())
         done = self._done
         hashes = done.source.hexdigest(), done.output.hexdigest()
-        write_journal(self._journal, Journal(self._settings, done.lines, done.bytes, *hashes))
+        journal = Journal(self._settings, done.lines, done.bytes, *hashes, done.unfit)
+        write_journal(self._journal, journal)
         self._entered, self._entered_lines = time.monotonic(), done.lines

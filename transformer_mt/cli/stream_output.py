@@ -37,6 +37,9 @@ def show(text: str = "") -> None:
 class NoOutput:
     """Writes nothing: for all processes but the first of several that translate together."""
 
+    unfit: Sequence[int] = ()
+    """The first process knows them."""
+
     def __init__(self, found: int) -> None:
         """found: source lines that are done already."""
         self.found = self._unseen = found
@@ -47,7 +50,7 @@ class NoOutput:
         self._unseen -= count
         return count
 
-    def write(self, source: Sequence[bytes], data: bytes) -> None:
+    def write(self, source: Sequence[bytes], data: bytes, unfit: Sequence[int] = ()) -> None:
         """Nothing."""
 
     def __enter__(self) -> NoOutput:
@@ -68,6 +71,8 @@ class StreamOutput:
     def __init__(self, path: str | None) -> None:
         """Open a pipe or device; None is stdout."""
         self._path = path
+        self.unfit: list[int] = []
+        """Numbers of the lines without a translation, for want of memory."""
         self._stream: io.FileIO | OSError | None = None
         self._opening: threading.Thread | None = None
         # stdout by its name could be a file, which would be opened anew and emptied.
@@ -97,8 +102,9 @@ class StreamOutput:
         """Nothing is done already."""
         return 0
 
-    def write(self, source: Sequence[bytes], data: bytes) -> None:
+    def write(self, source: Sequence[bytes], data: bytes, unfit: Sequence[int] = ()) -> None:
         """Write whole lines."""
+        self.unfit += unfit
         stream = self._opened()
         with naming(self._path or "stdout"):
             if stream is None:

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translation
 
 
+def unfit_note(output: str, unfit: Sequence[int]) -> str:
+    """What to do about lines that did not fit into the memory: their numbers, at least one."""
+    more = f" and {len(unfit) - 1} more" if len(unfit) > 1 else ""
+    return (
+        f"{output}: line {unfit[0]}{more} did not fit into the memory and stayed blank; translate what is "
+        "missing by itself, in shorter lines, with a lower --beam-size or more memory"
+    )
+
+
 class Summary:
     """Adds up translations, buffer by buffer."""
 

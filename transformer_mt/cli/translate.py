@@ -71,7 +71,6 @@ def _run(args: argparse.Namespace, ranks: Ranks) -> int:
     from transformer_mt.cli.summary import Summary
     from transformer_mt.cli.translate_settings import buffer_size, settings_of, translator_options
     from transformer_mt.decoding.shares import translate_in_shares
-    from transformer_mt.decoding.translation import MEMORY
     from transformer_mt.recipe import parse_section
 
     files = args.files or [STDIN]
@@ -85,9 +84,9 @@ def _run(args: argparse.Namespace, ranks: Ranks) -> int:
     style, sources = _formats(args, files, recipe.data.src_lang, nbest=decoding.nbest > 1)
     total, size = sources.count(), args.buffer_size or int(ranks.sums(buffer_size(args))[0])
     settings = settings_of(args, decoding, style.name, size, ranks.world)
-    done = args.resume and ranks.first and _is_done(args, settings, sources)
-    if any(ranks.gathered(done)):
-        return EXIT_OK
+    done = ranks.gathered(_done(args, settings, sources) if args.resume and ranks.first else None)[0]
+    if done is not None:
+        return int(done)
     with ranks.one_after_the_first():  # which may have to learn a shortlist
         translator = load_translator(args, *args.ensemble, **translator_options(args))
     if decoding.split_long and not translator.counts_sentences:
@@ -103,8 +102,17 @@ def _run(args: argparse.Namespace, ranks: Ranks) -> int:
         _show_progress(args, steps, total, found)
     for line in summary.told():
         _say(args, line)
-    # Every line has come out, but not every translation.
-    return DataError.exit_code if summary.flags[MEMORY] else EXIT_OK
+    return _exit_code(args, ranks.gathered(output.unfit)[0])
+
+
+def _exit_code(args: argparse.Namespace, unfit: Sequence[int]) -> int:
+    """Every line has come out, but not every translation where some did not fit into the memory."""
+    from transformer_mt.cli.summary import unfit_note
+
+    if not unfit:
+        return EXIT_OK
+    _say(args, unfit_note(args.output or "stdout", unfit))
+    return DataError.exit_code
 
 
 def _spelling(translator: Translator) -> Callable[[Sequence[int]], list[str]]:
@@ -175,20 +183,20 @@ def _formats(
     )
 
 
-def _is_done(args: argparse.Namespace, settings: dict[str, Any], sources: SourceLines) -> bool:
-    """Whether an earlier command has left nothing to do; a script may always say --resume."""
+def _done(args: argparse.Namespace, settings: dict[str, Any], sources: SourceLines) -> int | None:
+    """The exit code where an earlier command has left nothing to do; a script may always say --resume."""
     from transformer_mt.cli.finished_output import check_finished, stands_whole
 
     if not stands_whole(args.output):
-        return False
+        return None
     record = names_beside(args.output).record
     if not record.exists():
         _say(args, f"{args.output}: no {record.name} says what it was made of; all of it is translated anew")
-        return False
+        return None
     keys = (line.key for buffer in sources.buffers(LINES_PER_WORKER) for line in buffer)
-    lines = check_finished(args.output, settings, keys)
-    _say(args, f"{args.output}: is there, with all {lines} lines; delete it to begin anew")
-    return True
+    journal = check_finished(args.output, settings, keys)
+    _say(args, f"{args.output}: is there, with all {journal.lines} lines; delete it to begin anew")
+    return _exit_code(args, journal.unfit)
 
 
 def _translated(
@@ -199,6 +207,8 @@ def _translated(
     summary: Summary,
 ) -> Iterator[int]:
     """Translate and write buffer by buffer; of each, how many lines it has."""
+    from transformer_mt.decoding.translation import MEMORY
+
     for buffer in buffers:
         lines = buffer[output.skip_done([line.key for line in buffer]) :]
         if not lines:
@@ -209,9 +219,9 @@ def _translated(
         summary.add(first, translations, time.perf_counter() - start)
         summary.look_at(texts)
         written = style.lines(first, lines, translations)
-        output.write(
-            [line.key for line in lines], b"".join(one_line(text).encode() + b"\n" for text in written)
-        )
+        data = b"".join(one_line(text).encode() + b"\n" for text in written)
+        unfit = [number for number, one in enumerate(translations, first) if MEMORY in one.flags]
+        output.write([line.key for line in lines], data, unfit)
         yield len(lines)
 
 

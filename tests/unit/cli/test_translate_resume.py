@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from random_run import made_up_lines, random_run
 
 from transformer_mt.cli import partial_output
 from transformer_mt.cli.main import main
-from transformer_mt.decoding.translator import Translator
+from transformer_mt.decoding.translation import MEMORY, NOTHING
+from transformer_mt.decoding.translator import Translation, Translator
 from transformer_mt.errors import DataError
 
 LINES = made_up_lines(90, seed=11)
@@ -134,6 +136,31 @@ def test_what_was_done_is_kept_and_not_done_again(
     assert first.endswith("out.partial: has 30 lines; goes on with line 31")
     assert last.startswith("transformer-mt: 60 lines (0 blank), ")
     assert sorted(os.listdir(tmp_path)) == ["in.txt", "out", "out.done.json"]
+
+
+def test_lines_that_did_not_fit_into_the_memory_are_not_forgotten(
+    translate: Callable[..., int],
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Code 3 and which they are: from the command that goes on, and from one that finds all done."""
+    original = Translator.translate
+    errors = [KeyboardInterrupt()]
+
+    def tight(self: Translator, lines: list[str], first_line: int = 1, **options: Any) -> list[Translation]:
+        if first_line == 31 and errors:
+            raise errors.pop()
+        found = original(self, lines, first_line, **options)
+        return [replace(found[0], nbest=[NOTHING], flags=(MEMORY,)), *found[1:]]
+
+    monkeypatch.setattr(Translator, "translate", tight)
+    assert translate(source, "--resume") == 130
+    for _ in range(2):
+        capsys.readouterr()
+        assert translate(source, "--resume") == 3
+        said = capsys.readouterr().err
+        assert "/out: line 1 and 8 more did not fit into the memory and stayed blank; translate" in said
 
 
 def test_stdin_is_continued_by_the_lines_it_gives_again(
@@ -256,7 +283,7 @@ def test_a_process_that_is_ended_from_outside_is_continued(
         for end, shown in (
             (30, lambda: partial.exists() and partial.stat().st_size > 0),
             (50, lambda: json.loads(journal.read_bytes())["lines"] > 0),
-            (70, lambda: partial.stat().st_size > json.loads(journal.read_bytes())["bytes"]),
+            (70, lambda: partial.read_bytes().count(b"\n") == 70),
         ):
             process.stdin.write(b"".join(line.encode() + b"\n" for line in LINES[sent:end]))
             process.stdin.flush()
@@ -267,7 +294,10 @@ def test_a_process_that_is_ended_from_outside_is_continued(
         said = process.stderr.read().decode()
     assert process.returncode == code
     assert not (tmp_path / "out").exists()
-    if number != signal.SIGKILL:
+    if number == signal.SIGKILL:
+        with partial.open("ab") as stream:
+            stream.write(b"71\thalf a li")
+    else:
         assert said.count("\n") == 1
         assert "lines are kept in" in said
     assert translate(source, "--resume") == 0
