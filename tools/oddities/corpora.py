@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,16 @@ from transformer_mt.text.corpus import read_pairs
 from transformer_mt.text.trained_on import SAMPLE
 
 Pairs = list[tuple[str, str]]
+
+
+def sampled(pairs: Pairs) -> Pairs:
+    """Pairs from all over, as many as training looks at."""
+    return pairs[:: -(-len(pairs) // SAMPLE)]
+
+
+def with_text(pairs: Iterable[tuple[str, str]]) -> Pairs:
+    """Those that have text on both sides."""
+    return [pair for pair in pairs if all(map(str.strip, pair))]
 
 
 @dataclass(frozen=True)
@@ -26,18 +37,13 @@ class Corpus:
         return f"{self.folder} {self.src}-{self.tgt}"
 
     def training_sample(self, data: Path) -> Pairs:
-        """Pairs from all over the training set, as many as training looks at."""
-        pairs = list(read_pairs("train", data / self.folder, self.src, self.tgt))
-        return pairs[:: -(-len(pairs) // SAMPLE)]
+        """Pairs from all over the training set."""
+        return sampled(list(read_pairs("train", data / self.folder, self.src, self.tgt)))
 
     def test_pairs(self, data: Path) -> Pairs:
         """All pairs of the test sets with text on both sides."""
-        return [
-            pair
-            for test in self.tests
-            for pair in read_pairs(test, data / self.folder, self.src, self.tgt)
-            if all(map(str.strip, pair))
-        ]
+        folder = data / self.folder
+        return with_text(pair for test in self.tests for pair in read_pairs(test, folder, self.src, self.tgt))
 
 
 CORPORA = (
