@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,21 @@ def test_with_every_precision(
     run = _continues(copy_task, model, words, tmp_path)
     scaler = scalars(folder_of(run, 20))["scaler"]
     assert (scaler["_growth_tracker"] > 11) if "training.precision=fp16" in words else not scaler
+
+
+def test_what_the_last_bits_depend_on_is_told(copy_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another machine, torch or number of threads continues a run, but does not promise the same bits."""
+    monkeypatch.setattr("transformer_mt.cli.build_trainer._NUM_PICTURES", 0)
+    recipe = copy_task(pairs=200, num_valid=3)
+    assert train(recipe, "training.max_steps=1") == 0
+    assert train(recipe, "training.max_steps=2") == 0
+    log = run_of(recipe) / "train.log"
+    assert "differ in their last bits" not in log.read_text(encoding="utf-8")
+    path = run_of(recipe) / "run.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(known | {"torch": "2.10.0", "threads": 99}), encoding="utf-8")
+    assert train(recipe, "training.max_steps=3") == 0
+    told = log.read_text(encoding="utf-8")
+    for name, old in (("torch", "2.10.0"), ("threads", "99")):
+        assert f"continuing with {name}: {old} -> {known[name]}: the data come in the same order" in told
+    assert "continuing with machine" not in told

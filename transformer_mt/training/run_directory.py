@@ -165,7 +165,7 @@ def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> lis
     """Refuse a recipe or data that differ from those of the run in what may not change.
 
     Returns:
-        One line for each change that is allowed, to be logged.
+        One line for each change that is allowed, or of what the bits of a result depend on, to be logged.
 
     Raises:
         ConfigError: the list of keys, or the data, that differ.
@@ -184,11 +184,24 @@ def check_continues(run_dir: Path, recipe: Recipe, data_fingerprint: str) -> lis
             f"{run_dir}: was trained on other data (fingerprint {trained_on[:12]}, "
             f"now {data_fingerprint[:12]}); use the old files, another run_dir, or --overwrite to start anew"
         )
-    return [
+    told = [
         f"continuing with {key}: {old} -> {new}"
         for key, (old, new) in allowed.items()
         if key not in ("run_dir", "data.root")
     ]
+    before = read_json(run_dir / "run.json") or {}
+    for name, value in _arithmetic().items():
+        if before.get(name, value) != value:
+            told.append(
+                f"continuing with {name}: {before[name]} -> {value}: the data come in the same order, but "
+                "results may differ in their last bits from those of a run that was never interrupted"
+            )
+    return told
+
+
+def _arithmetic() -> dict[str, Any]:
+    """What decides the last bits of a sum."""
+    return {"torch": torch.__version__, "machine": machine_name(), "threads": torch.get_num_threads()}
 
 
 def describe(run_dir: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
@@ -198,10 +211,8 @@ def describe(run_dir: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
         run_dir / "run.json",
         {
             "transformer_mt": transformer_mt.__version__,
-            "torch": torch.__version__,
             "python": platform.python_version(),
-            "machine": machine_name(),
-            "threads": torch.get_num_threads(),
+            **_arithmetic(),
             "command": shlex.join(["transformer-mt", *sys.argv[1:]]),
             **facts,
         },
