@@ -22,6 +22,7 @@ from transformer_mt.cli.main import main
 from transformer_mt.errors import CheckpointError
 from transformer_mt.evaluation.scores import Score
 from transformer_mt.training import trainer
+from transformer_mt.training.records import Records
 
 Capture = pytest.CaptureFixture[str]
 EVERY_STEP = ("training.log_every=1", "training.save_every=1", "training.validate_every=99")
@@ -191,6 +192,20 @@ def test_a_disk_that_is_full_for_a_while_costs_no_record(recipe: Path) -> None:
     run = run_of(recipe)
     assert [record["step"] for record in records(run, "train")] == list(range(1, 10))
     assert ckpt.saved_steps(run) == [2, 3, 4, 8, 9]
+
+
+def test_no_checkpoint_is_ahead_of_its_records(
+    recipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Pins records that are missing after a power cut, or once a full disk has room again."""
+
+    def fail(_: Records) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Records, "sync", fail)
+    assert train(recipe, "training.max_steps=5", *EVERY_STEP) == 5
+    assert "run: cannot be written: No space left on device; free some space" in capsys.readouterr().err
+    assert ckpt.saved_steps(run_of(recipe)) == [1, 2, 3]
 
 
 def test_a_best_checkpoint_that_could_not_be_saved_is_none(
