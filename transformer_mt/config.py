@@ -279,8 +279,8 @@ class TrainingConfig(_Section):
 
     max_steps: Count = 100_000
     """Updates in all."""
-    max_tokens: Count = 4096
-    """Rows times padded length of the larger side, per micro-batch and process."""
+    max_tokens: Literal["auto"] | Count = 4096
+    """Rows times padded length of the larger side, per micro-batch and process; auto tries how many fit."""
     update_freq: Count = 1
     """Micro-batches per update, normalised once by the tokens of all; an update may span two epochs."""
     optimizer: Literal["adamw", "adam"] = "adamw"
@@ -343,6 +343,12 @@ class TrainingConfig(_Section):
     """Seconds that one of several processes (torchrun) may keep the others waiting before all end."""
     seed: CountOrZero = 1
     """Seed of initial weights, data order, noise, dropout and subword sampling."""
+
+    @property
+    def token_budget(self) -> int:
+        """max_tokens, once it is a number."""
+        assert self.max_tokens != "auto", "training.max_tokens must be found before it is used"
+        return self.max_tokens
 
     @model_validator(mode="after")
     def _check_schedule(self) -> TrainingConfig:

@@ -187,13 +187,20 @@ def _find_problems(error: ValidationError, model: type[BaseModel]) -> list[_Prob
     for item in error.errors():
         keys = [str(part) for part in item["loc"]]
         message = say_what_is_wrong(item)
+        if keys[-1:] == ["literal['auto']"]:
+            continue  # "auto or a number": what is wrong with the number says it for both
+        if keys[-1:] == ["constrained-int"]:
+            keys.pop()
+            message = message.replace("must be", "must be auto or", 1)
         if item["type"] == "value_error":
             named, _, message = message.partition(": ")
             keys += named.split(".")
         is_unknown = item["type"] == "extra_forbidden"
         if is_unknown:
             message = "no such key" + _suggest(keys, model)
-        key = ".".join(key for key, part in zip_longest(keys, item["loc"]) if not isinstance(part, int))
+        key = ".".join(
+            key for key, part in zip_longest(keys, item["loc"][: len(keys)]) if not isinstance(part, int)
+        )
         problems.append(_Problem(keys, key, message, is_unknown))
     return problems
 

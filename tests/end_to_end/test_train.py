@@ -569,3 +569,36 @@ def test_a_model_that_exceeds_the_memory_is_a_matter_of_the_recipe(copy_task, ca
     sizes = ["model.d_model=100000000", "model.num_heads=1"]
     assert main(["train", str(copy_task()), *sizes]) == 2
     assert "does not fit into the memory of cpu; lower training.max_tokens" in capsys.readouterr().err
+
+
+def test_max_tokens_auto_is_found_once_and_kept(copy_task, capsys, monkeypatch):
+    """What fits into the memory, no more than an epoch has; the run goes on with it wherever it goes on."""
+    from transformer_mt.runtime import memory
+
+    recipe = copy_task({"max_tokens: 512": "max_tokens: auto"})
+    run = recipe.parent / "run"
+    assert main(["train", str(recipe), "training.max_steps=2"]) == 0
+    found = re.search(r"training.max_tokens auto: (\S+) tokens take about \d.\d of", capsys.readouterr().err)
+    assert found is not None
+    tokens = int(found[1].replace(",", ""))
+    assert tokens % 512 == 0
+    assert tokens > 4000
+    assert f"max_tokens: {tokens}\n" in (run / "config.yaml").read_text()
+
+    def tiny(device):
+        return memory.Memory(1, "a limit")
+
+    monkeypatch.setattr(memory, "usable_memory", tiny)
+    assert main(["train", str(recipe), "training.max_steps=4"]) == 0
+    assert f"max_tokens: {tokens}\n" in (run / "config.yaml").read_text()
+    assert main(["train", str(recipe), "training.max_steps=2", f"run_dir={recipe.parent / 'tight'}"]) == 0
+    assert "max_tokens: 512" in (recipe.parent / "tight" / "config.yaml").read_text()
+
+
+def test_max_tokens_is_auto_or_a_number(copy_task, capsys):
+    recipe = copy_task()
+    assert main(["train", str(recipe), "training.max_tokens=many", "training.workers=-1"]) == 2
+    assert [line.partition("line: ")[2] for line in capsys.readouterr().err.splitlines()] == [
+        "training.max_tokens: must be auto or a valid integer, but is 'many' instead",
+        "training.workers: must be auto or greater than or equal to 0, but is -1 instead",
+    ]

@@ -117,13 +117,13 @@ def open_stream(
     """(epoch, position) -> this process's micro-batches from there on; workers: see `MicroBatches`."""
     noise = SourceNoise(
         NoiseRates(**recipe.data.noise.model_dump()),
-        max_length=min(recipe.data.max_length, recipe.training.max_tokens),
+        max_length=min(recipe.data.max_length, recipe.training.token_budget),
     )
 
     def stream(epoch: int, position: int) -> MicroBatches:
         return MicroBatches(
             prepared.train,
-            max_tokens=recipe.training.max_tokens,
+            max_tokens=recipe.training.token_budget,
             seed=recipe.training.seed,
             sampling=recipe.tokenizer.sampling,
             noise=noise if recipe.data.noise.is_on else None,
@@ -142,7 +142,7 @@ def _validation_set(
 ) -> ValidationSet:
     valid, ranks = prepared.valid, updater.ranks
     order = epoch_batches(
-        valid.src_lengths, valid.tgt_lengths, max_tokens=recipe.training.max_tokens, seed=0, epoch=0
+        valid.src_lengths, valid.tgt_lengths, max_tokens=recipe.training.token_budget, seed=0, epoch=0
     )
     pairs = prepared.valid_pairs()
     sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]

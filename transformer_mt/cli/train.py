@@ -95,6 +95,7 @@ def _run(recipe: Recipe, args: argparse.Namespace, ranks: Ranks) -> int:
         if warning:
             say(f"transformer-mt: warning: {warning}")
     try:
+        recipe = _with_budget(recipe, prepared, device, args, ranks)
         if args.dry_run:
             return _rehearse(recipe, prepared, device)
         with locked(run_dir) if ranks.first else nullcontext():
@@ -107,6 +108,38 @@ def _run(recipe: Recipe, args: argparse.Namespace, ranks: Ranks) -> int:
             "lower training.max_tokens (and raise training.update_freq as much) or a size of the model, "
             "or set training.gradient_checkpointing"
         ) from None
+
+
+def _with_budget(
+    recipe: Recipe, prepared: PreparedData, device: torch.device, args: argparse.Namespace, ranks: Ranks
+) -> Recipe:
+    """The recipe with `max_tokens: auto` resolved, once for a run: the least that a process finds."""
+    from transformer_mt.cli.build_trainer import build_updater, open_stream
+    from transformer_mt.runtime.memory import usable_memory
+    from transformer_mt.training.run_directory import belongs_to_run, stored_recipe
+    from transformer_mt.training.token_budget import budget_of
+
+    run_dir = Path(recipe.run_dir)
+    if recipe.training.max_tokens != "auto":
+        return recipe
+    if belongs_to_run(run_dir) and not args.overwrite:
+        return _replace(recipe, "training", max_tokens=stored_recipe(run_dir).training.max_tokens)
+    _, updater = build_updater(recipe, prepared, device)
+    memory = usable_memory(device)
+    budget = budget_of(
+        updater,
+        prepared.train,
+        lambda tokens: open_stream(_replace(recipe, "training", max_tokens=tokens), prepared)(1, 0),
+        memory.limit,
+    )
+    tokens = -ranks.largest(-budget.tokens)
+    if ranks.first:
+        print(
+            f"training.max_tokens auto: {tokens:,} tokens take about {budget.bytes / 2**30:.1f} of "
+            f"{memory.limit / 2**30:.1f} GiB ({memory.reason})",
+            file=sys.stderr,
+        )
+    return _replace(recipe, "training", max_tokens=tokens)
 
 
 def _remarks_on_scores(recipe: Recipe, prepared: PreparedData) -> tuple[str | None, str | None]:

@@ -32,16 +32,21 @@ def usable_cores(root: Path = Path("/")) -> Cores:
     for quota, path in _quotas(root):
         # Rounded down: a thread more than the quota stops all of them until the next period begins.
         limits.append(Cores(max(int(quota), 1), f"quota of {quota:g} cores ({path})"))
-    least = min(limits, key=lambda limit: limit.number)
-    sharing = os.environ.get("LOCAL_WORLD_SIZE", "1")
-    if not sharing.isdecimal() or int(sharing) < 2:
+    least, sharing = min(limits, key=lambda limit: limit.number), sharing_processes()
+    if sharing == 1:
         return least
-    return Cores(max(least.number // int(sharing), 1), f"{least.reason}, shared by {sharing} processes")
+    return Cores(max(least.number // sharing, 1), f"{least.reason}, shared by {sharing} processes")
+
+
+def sharing_processes() -> int:
+    """How many processes torchrun has started on this machine, this one among them."""
+    number = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return max(int(number), 1) if number.isdecimal() else 1
 
 
 def _quotas(root: Path) -> Iterator[tuple[float, Path]]:
     """(cores, file that says so) of every control group around this process that has a limit."""
-    for folder in _control_groups(root):
+    for folder in control_groups(root, "cpu"):
         try:
             if (path := folder / "cpu.max").is_file():  # cgroup v2: "QUOTA PERIOD" or "max PERIOD"
                 quota, period = path.read_text(encoding="ascii").split()
@@ -55,8 +60,8 @@ def _quotas(root: Path) -> Iterator[tuple[float, Path]]:
             continue  # no such group here, or nothing that can be read
 
 
-def _control_groups(root: Path) -> Iterator[Path]:
-    """Folders of this process's groups and all groups around them.
+def control_groups(root: Path, kind: str) -> Iterator[Path]:
+    """Folders of this process's groups that limit cpu or memory, and of all groups around them.
 
     In a container the path may be the host's; its own group is then the top folder.
     """
@@ -67,8 +72,8 @@ def _control_groups(root: Path) -> Iterator[Path]:
     for line in lines:
         _, _, rest = line.partition(":")
         controllers, _, inner = rest.partition(":")
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and kind not in controllers.split(","):
             continue
-        top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        top = root / "sys/fs/cgroup" / (kind if controllers else "")
         folder = top / inner.lstrip("/")
         yield from (folder, *(parent for parent in folder.parents if parent.is_relative_to(top)))

@@ -162,6 +162,21 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def reset_peak_memory(device: torch.device) -> bool:
+    """Let `peak_memory` forget what was held earlier and is free now. Returns whether that can be done."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+        return True
+    release_memory()
+    try:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as stream:
+            stream.write("5")  # what this number means is told by `man proc`
+    except OSError:
+        return False
+    return True
+
+
 def bf16_features() -> list[str]:
     """What of this processor multiplies bf16; with none of it such products are slower than fp32."""
     return _features("avx512_bf16", "amx_bf16", "amx_tile")

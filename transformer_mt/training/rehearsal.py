@@ -35,7 +35,7 @@ def rehearse(
         yield f"vocabulary {side}  {_coverage(prepared.valid, side, tokenizer)}"
     yield f"parameters         {parameters:,} ({parameters * 4 / 2**20:.0f} MiB in fp32)"
     yield (
-        f"batches            {len(order):,} an epoch of at most {config.max_tokens:,} tokens; padding "
+        f"batches            {len(order):,} an epoch of at most {config.token_budget:,} tokens; padding "
         f"{padding_share(stream.src_lengths(), order):.1%} source, "
         f"{padding_share(prepared.train.tgt_lengths, order):.1%} target"
     )
