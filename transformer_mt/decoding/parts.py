@@ -11,6 +11,7 @@ Knows nothing of what is found for the parts.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -19,6 +20,10 @@ from transformer_mt.decoding.searcher import Sentence
 from transformer_mt.text.lines import is_blank
 from transformer_mt.text.split import sentences, split
 from transformer_mt.text.tokenizer import EOS_ID, NUM_BYTES, NUM_SPECIAL, Tokenizers
+
+_log = logging.getLogger("transformer_mt")
+# A search takes steps as long as the line, each over all of it: this many tokens take some seconds.
+_SLOW_TOKENS = 1000
 
 
 class Part(NamedTuple):
@@ -70,6 +75,14 @@ class PartMaker:
         """
         encoded = self._tokenizers.src.encode_batch(lines)
         ids_of_prefixes = [tuple(self._tokenizers.tgt.encode_exactly(prefix)) for prefix in prefixes]
+        for ids, number in zip(encoded, numbers, strict=True):
+            if self._limit is self._most is None and len(ids) > _SLOW_TOKENS:
+                _log.info(
+                    "transformer-mt: note: line %d has %d tokens and is searched as a whole, which takes "
+                    "long; see --split-long",
+                    number,
+                    len(ids),
+                )
         return [
             self._cut(line, number, prefix)
             if self._is_long(line, ids)

@@ -32,6 +32,21 @@ def test_a_line_of_just_the_most_sentences_stays_whole(loaded: LoadedRun) -> Non
     assert "".join(part.text for part in three) == "Abd. Eik. Lm. "
 
 
+def test_a_very_long_line_that_stays_whole_is_told(
+    loaded: LoadedRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before it is searched, which takes long; not where it is cut, nor of lines that are a little long."""
+    caplog.set_level("INFO", logger="transformer_mt")
+    lines = [LINE * 300, LINE * 10]
+    PartMaker(loaded.tokenizers, limit=20).parts(lines, [1, 2], ["", ""])
+    assert not caplog.messages
+    PartMaker(loaded.tokenizers).parts(lines, [1, 2], ["", ""])
+    tokens = len(loaded.tokenizers.src.encode(lines[0]))
+    assert [
+        f"note: line 1 has {tokens} tokens and is searched as a whole" in said for said in caplog.messages
+    ] == [True]
+
+
 def test_parts_know_their_place(loaded: LoadedRun) -> None:
     """Also behind what shows nothing, which is no part; each is encoded as it is shown."""
     line = "\u200b \u200b Abd eik. " + "\u200b " * 30 + "Lm nor stu abd."
