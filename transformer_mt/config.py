@@ -410,7 +410,8 @@ class DecodingConfig(_Section):
     def _check_nbest(self) -> DecodingConfig:
         if self.nbest > self.beam_size and not self.temperature:
             raise ValueError(
-                f"nbest: `nbest` must not exceed `beam_size`, but {self.nbest} > {self.beam_size}"
+                f"nbest: `nbest` must not exceed `beam_size`, but {self.nbest} > {self.beam_size}; "
+                f"raise that to {self.nbest} as well (--beam-size {self.nbest})"
             )
         return self
 

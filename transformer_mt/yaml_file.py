@@ -24,6 +24,8 @@ from transformer_mt.yaml_text import DEEPEST, load_yaml, plain, read_tree
 _ANY_NAME = "NAME"
 # Characters of a value in a message.
 _LONGEST_SHOWN = 200
+# Problems told at once: a file with more of them is of another kind.
+_MOST_TOLD = 50
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -111,7 +113,7 @@ def check(file: YamlFile, model: type[Model], overrides: Sequence[str | Override
     """The values of a file with overrides, written `key=value` or parsed, laid over them in order.
 
     Raises:
-        ConfigError: every problem found, one `file:line:col: key: …` line each.
+        ConfigError: every problem found, if they are not too many, one `file:line:col: key: …` line each.
     """
     values = file.values()
     problems: list[str] = []
@@ -130,6 +132,8 @@ def check(file: YamlFile, model: type[Model], overrides: Sequence[str | Override
         checked = model.model_validate(values)
     except ValidationError as error:
         problems += [_describe(problem, file, laid) for problem in _find_problems(error, model)]
+        if (more := error.error_count() - _MOST_TOLD) > 0:
+            problems.append(f"{file.path}: has {more} more; mend these first, or name another file")
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return checked
@@ -184,7 +188,7 @@ def _find_problems(error: ValidationError, model: type[BaseModel]) -> list[_Prob
     key that it does not have.
     """
     problems = []
-    for item in error.errors():
+    for item in error.errors()[:_MOST_TOLD]:
         keys = [str(part) for part in item["loc"]]
         message = say_what_is_wrong(item)
         if keys[-1:] == ["literal['auto']"]:

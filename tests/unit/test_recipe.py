@@ -370,6 +370,16 @@ def test_changeable_keys_exist(write: Any) -> None:
     assert set(flatten(load_recipe(write(BASE)))) >= CHANGEABLE
 
 
+def test_a_file_of_another_kind_is_refused_quickly(write: Any) -> None:
+    """Its first keys are told, and how many more there are."""
+    with pytest.raises(ConfigError) as error:
+        load_recipe(write(BASE + "".join(f"strange{number}: 1\n" for number in range(60))))
+    told = str(error.value).split("\n")
+    assert len(told) == 51
+    assert "strange49: no such key" in told[-2]
+    assert told[-1].endswith(".yaml: has 10 more; mend these first, or name another file")
+
+
 def test_flags_go_through_the_same_checks() -> None:
     """Pins that a decoding flag is checked like its recipe key and is named as the user typed it."""
     base = DecodingConfig(beam_size=3)
@@ -379,7 +389,8 @@ def test_flags_go_through_the_same_checks() -> None:
     ):
         parse_section({"beam_size": 0}, base)
     with pytest.raises(
-        ConfigError, match=r"^command line: --nbest: `nbest` must not exceed `beam_size`, but 4 > 3"
+        ConfigError,
+        match=r"^command line: --nbest: .* `beam_size`, but 4 > 3; .* \(--beam-size 4\)$",
     ):
         parse_section({"nbest": 4}, base)
     with pytest.raises(ConfigError, match=r"^command line: --seed: 3 is that of what is drawn, but nothing"):
