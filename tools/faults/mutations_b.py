@@ -9,8 +9,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "B088",
         "the loss is a mean of means",
         "training/step.py",
-        "self.scaler.scale(loss / max(num_tokens, 1)).backward()",
-        "self.scaler.scale(loss / max(batch.num_tokens, 1) / len(used)).backward()",
+        "self.scaler.scale(loss * self.ranks.world / max(num_tokens, 1)).backward()",
+        "self.scaler.scale(loss / max(batch.num_tokens, 1) / len(batches)).backward()",
         (
             "unit/training/test_step.py::test_accumulation_equals_one_large_batch",
             "unit/training/test_step.py::test_a_window_of_uneven_micro_batches_is_the_mean_over_its_tokens",
@@ -267,8 +267,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "B128",
         "an update trains in whatever mode",
         "training/step.py",
-        "        self.loss_module.train()\n",
-        "",
+        "        self.loss_module.train()\n        for number, batch",
+        "        for number, batch",
         ("unit/training/test_step.py::test_training_mode_is_set_by_the_update",),
     ),
     Mutation(
