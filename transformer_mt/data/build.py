@@ -1,7 +1,7 @@
 """Corpus -> the files of one folder: tokenizers, encoded splits, report.
 
 The training text is read once into a temporary Arrow file, checked, used to learn the vocabulary, encoded
-and thrown away. Memory does not grow with the corpus, except for 9 bytes a pair. Texts and ids stay in
+and thrown away. Memory does not grow with the corpus, except for 18 bytes a pair. Texts and ids stay in
 columns: Python objects for each of them would cost more than finding the ids does. Knows nothing of where the
 folder is or when it is needed.
 """
@@ -146,7 +146,9 @@ def _read_train(sources: _Sources, raw: Path, held_out: HeldOut) -> tuple[Codes,
             hashes.append(chunk_hashes)
             count += len(src)
     all_codes = np.concatenate(codes)
-    mark_duplicates(all_codes, np.concatenate(hashes))
+    all_hashes = np.concatenate(hashes)
+    hashes.clear()  # nothing here grows as these do
+    mark_duplicates(all_codes, all_hashes)
     return all_codes, notes
 
 

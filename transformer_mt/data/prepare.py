@@ -21,16 +21,19 @@ from typing import Any
 from transformer_mt.config import DataConfig, Recipe, TokenizerConfig
 from transformer_mt.data.build import build, keeps_training_text
 from transformer_mt.data.dataset import ParallelDataset
+from transformer_mt.data.known_files import KnownFiles
 from transformer_mt.data.prepared_files import damaged_file, read_manifest, write_manifest
 from transformer_mt.data.report import vocabulary_warnings
 from transformer_mt.errors import DataError
-from transformer_mt.text.corpus import source_fingerprint
+from transformer_mt.text.corpus import file_digest, source_fingerprint
 from transformer_mt.text.tokenizer import Tokenizers, load_tokenizers
 from transformer_mt.text.trained_on import SAMPLE, TrainedOn
 
 FORMAT_VERSION = 1
 """Part of the fingerprint: raise it when the files or the rules that make them change."""
 
+# Beside the folders of prepared data.
+_DIGESTS = ".digests.json"
 _LEFTOVER_SECONDS = 24 * 3600
 
 Pair = tuple[str, str]
@@ -75,7 +78,8 @@ def prepare(recipe: Recipe, log: Log = _log_to_stderr) -> PreparedData:
             a full disk.
         ConfigError: a vocabulary size the text does not allow.
     """
-    fingerprint = data_fingerprint(recipe.data, recipe.tokenizer)
+    known_files = KnownFiles(prepared_folder(recipe, "").parent / _DIGESTS)
+    fingerprint = data_fingerprint(recipe.data, recipe.tokenizer, known_files.digest)
     folder = prepared_folder(recipe, fingerprint)
     is_new = not _is_ready(folder, fingerprint, log)
     if is_new:
@@ -107,7 +111,9 @@ def prepare(recipe: Recipe, log: Log = _log_to_stderr) -> PreparedData:
     )
 
 
-def data_fingerprint(data: DataConfig, tokenizer: TokenizerConfig) -> str:
+def data_fingerprint(
+    data: DataConfig, tokenizer: TokenizerConfig, digest_of: Callable[[Path], bytes] = file_digest
+) -> str:
     """sha256 of the raw bytes of all text, of the options that shape the data, and of the format."""
     options = {
         "format": FORMAT_VERSION,
@@ -117,7 +123,8 @@ def data_fingerprint(data: DataConfig, tokenizer: TokenizerConfig) -> str:
     }
     for split, sources in _splits(data).items():
         options[split] = [
-            source_fingerprint(source, data.root or ".", data.src_lang, data.tgt_lang) for source in sources
+            source_fingerprint(source, data.root or ".", data.src_lang, data.tgt_lang, digest_of)
+            for source in sources
         ]
     return hashlib.sha256(json.dumps(options, sort_keys=True).encode("utf-8")).hexdigest()
 

@@ -8,7 +8,7 @@ packed) or `hf:NAME[/CONFIG][@SPLIT]` (`hub.py`). Nothing is dropped, changed or
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,20 @@ def source_files(source: str, root: str | Path, src_lang: str, tgt_lang: str) ->
     return [src, tgt]
 
 
-def source_fingerprint(source: str, root: str | Path, src_lang: str, tgt_lang: str) -> str:
-    """sha256 of the raw bytes of a source; of its texts when it comes through `datasets`."""
+def file_digest(path: Path) -> bytes:
+    """sha256 of the raw bytes of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
+
+
+def source_fingerprint(
+    source: str,
+    root: str | Path,
+    src_lang: str,
+    tgt_lang: str,
+    digest_of: Callable[[Path], bytes] = file_digest,
+) -> str:
+    """sha256 of the digests of the files of a source; of its texts when it comes through `datasets`."""
     digest = hashlib.sha256()
     if source.startswith(HUB_PREFIX):
         for pair in read_pairs(source, root, src_lang, tgt_lang):
@@ -77,8 +89,7 @@ def source_fingerprint(source: str, root: str | Path, src_lang: str, tgt_lang: s
         return digest.hexdigest()
     for path in source_files(source, root, src_lang, tgt_lang):
         try:
-            with path.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
+            digest.update(digest_of(path))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}; check the path") from None
     return digest.hexdigest()

@@ -25,6 +25,7 @@ Hashes = npt.NDArray[np.uint64]
 Lengths = npt.NDArray[np.integer]
 
 KEPT = 0
+_PARTS = 16
 REASONS = (
     "kept",
     "empty side",
@@ -115,9 +116,12 @@ def check_text(src: Texts, tgt: Texts, held_out: HeldOut) -> tuple[Codes, Hashes
 
 def mark_duplicates(codes: Codes, hashes: Hashes) -> None:
     """Give every repetition of an earlier pair its code, in place; the first one stays."""
-    kept = np.flatnonzero(codes == KEPT)
-    order = kept[np.argsort(hashes[kept], kind="stable")]
-    codes[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = DUPLICATE
+    # Equal hashes share any of their bytes: part by part, sorting takes little memory.
+    bytes_of_each = hashes.view(np.uint8)[:: hashes.itemsize]
+    for part in range(_PARTS):
+        rows = np.flatnonzero((bytes_of_each % _PARTS == part) & (codes == KEPT))
+        order = rows[np.argsort(hashes[rows], kind="stable")]
+        codes[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = DUPLICATE
 
 
 def findings(codes: Codes, place: Callable[[int], str]) -> dict[str, Finding]:

@@ -203,7 +203,6 @@ class Updater:
         """Forward and backward of every micro-batch. Returns the sums of loss and nll, on the device."""
         loss_sum = torch.zeros((), device=self.device)
         nll_sum = torch.zeros((), device=self.device)
-        self.loss_module.train()
         for number, batch in enumerate(batches):
             seed_micro_batch(self.config.seed, step, number * self.ranks.world + self.ranks.rank)
             with self._together(forward, last=number == len(batches) - 1):

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
 
-import numpy as np
-from numpy.typing import NDArray
-
 from transformer_mt.data.batch import Batch, make_batch
 from transformer_mt.data.dataset import Ids, ParallelDataset, SourceNoise
-from transformer_mt.data.sampler import epoch_batches
+from transformer_mt.data.sampler import Indices, epoch_batches
 from transformer_mt.training.loader import built_ahead
 
 
@@ -73,7 +70,7 @@ class MicroBatches:
             self._ahead.close()
             self._ahead = None
 
-    def build(self, indices: NDArray[np.int64], epoch: int | None = None) -> Batch:
+    def build(self, indices: Indices, epoch: int | None = None) -> Batch:
         """The batch of these examples as an epoch draws them (default: this one)."""
         if not self._sampling and self._noise is None:
             return make_batch([self._dataset.ids(int(i)) for i in indices], indices=indices)
@@ -93,7 +90,7 @@ class MicroBatches:
             indices=indices,
         )
 
-    def order(self) -> Sequence[NDArray[np.int64]]:
+    def order(self) -> Sequence[Indices]:
         """All micro-batches of the current epoch, as example indices."""
         return self._order
 
@@ -108,10 +105,10 @@ class MicroBatches:
             self._ahead = built_ahead(lambda place: self.build(*place), self._own_places(), self._workers)
         return next(self._ahead)
 
-    def _own_places(self) -> Iterator[tuple[NDArray[np.int64], int]]:
+    def _own_places(self) -> Iterator[tuple[Indices, int]]:
         return islice(self._places(), 0, None, self._world)
 
-    def _places(self) -> Iterator[tuple[NDArray[np.int64], int]]:
+    def _places(self) -> Iterator[tuple[Indices, int]]:
         """(examples, epoch) of every micro-batch from here on."""
         epoch, order, start = self.epoch, self._order, self.position
         while True:
@@ -120,6 +117,7 @@ class MicroBatches:
             order = self._order_of(epoch, self._lengths_of(epoch))
 
     def _start(self, epoch: int) -> None:
+        self._order: Sequence[Indices] = ()  # the last epoch's is as large as the one that is made now
         self._src_lengths = self._lengths_of(epoch)
         self._order = self._order_of(epoch, self._src_lengths)
 
@@ -131,7 +129,7 @@ class MicroBatches:
             else dataset.noised_lengths(noise, seed=self._seed, epoch=epoch)
         )
 
-    def _order_of(self, epoch: int, src_lengths: Ids) -> list[NDArray[np.int64]]:
+    def _order_of(self, epoch: int, src_lengths: Ids) -> list[Indices]:
         return epoch_batches(
             src_lengths,
             self._dataset.tgt_lengths,

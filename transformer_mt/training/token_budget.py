@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from transformer_mt.data.dataset import ParallelDataset
-from transformer_mt.data.sampler import epoch_batches
+from transformer_mt.data.sampler import Indices, epoch_batches
 from transformer_mt.errors import ConfigError
 from transformer_mt.runtime.device import peak_memory, reset_peak_memory
 from transformer_mt.training.step import Updater
@@ -86,7 +83,7 @@ def budget_of(
     """
     lengths = dataset.src_lengths, dataset.tgt_lengths
 
-    def size(batch: NDArray[np.int64]) -> tuple[int, int]:
+    def size(batch: Indices) -> tuple[int, int]:
         longest = max(int(side[batch].max()) for side in lengths)
         return longest * len(batch), longest
 

@@ -110,7 +110,7 @@ def test_runtime_errors_of_our_own_stay_what_they_are() -> None:
 
 
 def test_signals_to_the_group_and_a_dropped_iterator() -> None:
-    """Ctrl-C and what a scheduler sends end no worker while training still needs it; closing ends them all."""
+    """Ctrl-C and what a scheduler sends end no worker while training needs it; closing ends them all."""
     built = built_ahead(lambda place: place, count(), 2)
     assert next(built) == 0
     workers = multiprocessing.active_children()

@@ -33,7 +33,7 @@ class Numbers:
 NOISE = SourceNoise(NoiseRates(upper=0.3), max_length=50)
 
 
-def stream(epoch=1, position=0, sampling=0.0, seed=3, noise=None):
+def stream(epoch=1, position=0, sampling=0.0, seed=3, noise=None, **more):
     return MicroBatches(
         Numbers(),
         max_tokens=24,
@@ -42,6 +42,7 @@ def stream(epoch=1, position=0, sampling=0.0, seed=3, noise=None):
         noise=noise,
         epoch=epoch,
         position=position,
+        **more,
     )
 
 
@@ -125,3 +126,23 @@ def test_an_update_goes_on_into_the_next_epoch(workers):
     counts = np.bincount([index for update in taken for batch in update for index in batch.indices])
     assert counts.tolist() == [4] * 40
     assert (batches.epoch, batches.position) == (4, count)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("count", [1, 3])
+def test_processes_share_what_one_would_take(count, workers):
+    """B135: each has as many micro-batches, across the end of epochs whose number of them is odd, and all of
+    them together are those of one process, in its order."""
+    alone = stream()
+    assert len(alone.order()) % 2 == 1
+    shares = [stream(rank=rank, world=2, workers=workers) for rank in range(2)]
+    with closing(shares[0]), closing(shares[1]):
+        for _ in range(2 * len(alone.order())):
+            taken = [seen(share.take(count)) for share in shares]
+            assert [len(share) for share in taken] == [count, count]
+            assert list(chain.from_iterable(zip(*taken, strict=True))) == seen(alone.take(2 * count))
+            places = [(one.epoch, one.position) for one in (alone, *shares)]
+            assert len(set(places)) == 1
+    later = stream(rank=1, world=2, workers=workers, epoch=1, position=4)
+    with closing(later):
+        assert seen(later.take(1)) == seen(stream(position=5).take(1))

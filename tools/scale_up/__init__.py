@@ -1,0 +1,1 @@
+"""What much text costs: `tools/scale`."""
