@@ -242,7 +242,17 @@ def test_two_processes_write_what_one_writes(trained: Path, cli, tmp_path: Path)
     lines[3] = lines[4] = ""
     source = tmp_path / "source.txt"
     source.write_text("\n".join(lines) + "\n")
-    flags = ["--nbest", "2", "--format", "jsonl", "--alignment", "mean", "--token-scores", "--buffer-size", "20"]
+    flags = [
+        "--nbest",
+        "2",
+        "--format",
+        "jsonl",
+        "--alignment",
+        "mean",
+        "--token-scores",
+        "--buffer-size",
+        "20",
+    ]
     flags += ["--temperature", "1.1", "--seed", "3", "--beam-size", "2"]
     alone = cli("translate", trained, source, *flags, "--output", tmp_path / "one.jsonl")
     assert alone.returncode == 0, alone.stderr
