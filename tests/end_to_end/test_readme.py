@@ -35,6 +35,8 @@ EXTRA = {
     "transformer-mt translate runs/zh_en_bundled data/zh_en/test.zh --nbest 3": "--beam-size 3",
     "transformer-mt evaluate": "",
     "transformer-mt compare": "",
+    "torchrun --standalone --nproc-per-node=2 -m transformer_mt train": BUNDLED + "training.max_steps=4",
+    "torchrun --standalone --nproc-per-node=2 -m transformer_mt translate": "",
     "transformer-mt study": BUNDLED + "training.max_steps=8",
     "transformer-mt average": "",
     "transformer-mt doctor": "",

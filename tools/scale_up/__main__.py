@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
 from tools.command_line import Parser, count, one_line_errors
-from tools.scale_up.measure import Cost, measured
+from tools.scale_up.measure import Cost, learn, measured
 from transformer_mt.errors import DataError
 from transformer_mt.text.corpus import read_pairs
 
@@ -34,38 +36,42 @@ def main() -> int:
         "--pairs", type=count, nargs="+", default=[300_000, 1_000_000, 3_000_000, 10_000_000], metavar="N"
     )
     parser.add_argument("--steps", type=count, default=200, metavar="N", help="updates of the largest corpus")
+    parser.add_argument("--vocab-size", type=count, default=8000, metavar="N", help="of the tokenizer")
     parser.add_argument("--folder", type=Path, default=Path("runs/scale"), help="where all of it is written")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = args.folder / "tokenizer"
+    if not tokenizer.is_dir():  # one for all sizes: to learn it takes memory and time of its own
+        with _corpus(args, min(args.pairs), 1, f"{{type: bpe, vocab_size: {args.vocab_size}}}") as recipe:
+            learn(recipe, tokenizer)
     print(f"{'pairs':>11}  {Cost.HEAD}", flush=True)
     for pairs in args.pairs:
         steps = args.steps if pairs == max(args.pairs) else 1
-        cost = _at(args, pairs, steps)
+        with _corpus(args, pairs, steps, f'{{from: "{tokenizer.resolve()}"}}') as recipe:
+            cost = measured(recipe)
         print(f"{pairs:>11,}  {cost}", flush=True)
     return 0
 
 
-def _at(args: argparse.Namespace, pairs: int, steps: int) -> Cost:
+@contextmanager
+def _corpus(args: argparse.Namespace, pairs: int, steps: int, tokenizer: str) -> Iterator[Path]:
+    """The recipe of a training on so many pairs, in a folder that is gone afterwards."""
     folder: Path = args.folder / str(pairs)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
         _multiply(args.root, folder, args.src, args.tgt, pairs)
-        tokenizer = args.folder / "tokenizer"
-        learned = f'{{from: "{tokenizer.resolve()}"}}' if tokenizer.is_dir() else "{type: bpe}"
         recipe = folder / "recipe.yaml"
-        recipe.write_text(
-            _RECIPE.format(
-                run_dir=folder / "run",
-                root=folder.resolve(),
-                src=args.src,
-                tgt=args.tgt,
-                tokenizer=learned,
-                steps=steps,
-            ),
-            encoding="utf-8",
+        text = _RECIPE.format(
+            run_dir=folder / "run",
+            root=folder.resolve(),
+            src=args.src,
+            tgt=args.tgt,
+            tokenizer=tokenizer,
+            steps=steps,
         )
-        return measured(recipe, folder, tokenizer)
+        recipe.write_text(text, encoding="utf-8")
+        yield recipe
     finally:
         shutil.rmtree(folder)
 

@@ -47,27 +47,23 @@ class Cost:
         )
 
 
-def measured(recipe: Path, folder: Path, tokenizer: Path) -> Cost:
-    """Prepare, go through all batches once, and train.
+def learn(recipe: Path, folder: Path) -> None:
+    """Put the tokenizer that is learned from the corpus of a recipe into a new folder."""
+    _Command("prepare", str(recipe)).run()
+    folder.mkdir()
+    for path in recipe.parent.glob("prepared/*/tokenizer*.model"):
+        shutil.copy(path, folder)
 
-    Args:
-        recipe: of a training on the corpus.
-        folder: in which it writes.
-        tokenizer: a folder that takes the tokenizer, unless it is there already.
-    """
+
+def measured(recipe: Path) -> Cost:
+    """Prepare, go through all batches once, and train."""
     prepare = _Command("prepare", str(recipe))
-    for _ in prepare.lines():
-        pass
-    prepared = next(folder.glob("prepared/*/manifest.json")).parent
-    if not tokenizer.is_dir():
-        tokenizer.mkdir()
-        for path in prepared.glob("tokenizer*.model"):
-            shutil.copy(path, tokenizer)
+    prepare.run()
     loader = _Command(str(recipe), script=_PASS)
     told = json.loads("".join(loader.lines()))
     time.sleep(2.0)  # what was just written is read again each time
-    for _ in _Command("prepare", str(recipe)).lines():
-        pass  # remembers the digests of the text, as an earlier start of a training would have
+    # Remembers the digests of the text, as an earlier start of a training would have.
+    _Command("prepare", str(recipe)).run()
     start, first, steps, last = _Command("train", str(recipe)), None, 0, 0.0
     for line in start.lines():
         if line.startswith("step ") and " loss " in line:
@@ -96,6 +92,15 @@ class _Command:
         """The most anonymous memory it has held, in bytes."""
         self.seconds = 0.0
         """Since it began."""
+
+    def run(self) -> None:
+        """Run it, whatever it says.
+
+        Raises:
+            DataError: it failed.
+        """
+        for _ in self.lines():
+            pass
 
     def lines(self) -> Iterator[str]:
         """Run it, and give what it says as it says it.
