@@ -40,8 +40,10 @@ def find_budget(peak: Callable[[int], int | None], limit: int, most: int, *, tri
         tried: larger budgets than this are not tried, but thought to be in line; None: everything is tried.
     """
     fits, too_large = Budget(UNIT, peak(UNIT) or limit), max(most // UNIT, 1) * UNIT + UNIT
+    if fits.bytes >= limit:
+        return fits
     before = fits
-    while fits.bytes < limit and (next_tokens := min(fits.tokens * 2, too_large - UNIT)) > fits.tokens:
+    while (next_tokens := min(fits.tokens * 2, too_large - UNIT)) > fits.tokens:
         if tried is not None and next_tokens > tried:
             return _in_line(before, fits, limit, too_large - UNIT)
         found = peak(next_tokens)

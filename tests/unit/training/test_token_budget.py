@@ -43,5 +43,14 @@ def test_no_more_than_all_there_is() -> None:
     assert find_budget(peak, 1 << 40, 10, tried=None).tokens == UNIT
 
 
-def test_the_smallest_budget_is_what_is_left_where_none_fits() -> None:
-    assert find_budget(lambda tokens: None, 1000, 1 << 30, tried=None).tokens == UNIT
+@pytest.mark.parametrize("used", [None, 5000])
+def test_the_smallest_budget_is_what_is_left_where_none_fits(used: int | None) -> None:
+    """And no larger one is tried: a machine that is out of memory can be slow beyond all patience."""
+    seen: list[int] = []
+
+    def peak(tokens: int) -> int | None:
+        seen.append(tokens)
+        return used
+
+    assert find_budget(peak, 1000, 1 << 30, tried=None).tokens == UNIT
+    assert seen == [UNIT]
