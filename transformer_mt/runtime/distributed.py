@@ -147,18 +147,20 @@ class Ranks:
         """The first process goes in alone, the others when it is out, however long that takes.
 
         Raises:
-            LostProcessError: the first one failed.
+            LostProcessError: the first one failed, or its machine does not answer.
         """
         self._turns += 1
         done = f"turns/{self._turns}"
         if self._notes is not None and not self.first:
-            while not self._notes.check([done]):
-                if self._notes.check(["failed/0"]):
-                    raise LostProcessError(self._missing())
-                time.sleep(_LOOK_SECONDS)
+            with self.meeting():
+                while not self._notes.check([done]):
+                    if self._notes.check(["failed/0"]):
+                        raise LostProcessError(self._missing())
+                    time.sleep(_LOOK_SECONDS)
         yield
         if self._notes is not None and self.first:
-            self._notes.set(done, "")
+            with self.meeting():
+                self._notes.set(done, "")
 
     def note_failure(self, message: str) -> None:
         """Leave word for the others of why this process ends."""
@@ -206,15 +208,15 @@ def joined(seconds: float) -> Iterator[Ranks]:
         ConfigError: the variables that torchrun sets are there in part only, or wrong.
         LostProcessError: not all processes came.
     """
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     if os.environ.get("WORLD_SIZE", "1") == "1":
-        yield ALONE
+        yield ALONE if attempt == "0" else Ranks(restarted=True)
         return
     rank, local_rank, world = _place()
     limit = timedelta(seconds=seconds)
     try:
         store, *_ = next(rendezvous("env://", timeout=limit))
         # Where torchrun starts all anew, it keeps what the processes before had written there.
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         store = PrefixStore(f"attempt_{attempt}", store)
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
@@ -253,6 +255,10 @@ def _place() -> tuple[int, int, int]:
         raise ConfigError(
             f"RANK, LOCAL_RANK, WORLD_SIZE: {error}; start several processes with torchrun"
         ) from None
+    if not 0 <= rank < world:
+        raise ConfigError(
+            f"RANK {rank}, WORLD_SIZE {world}: no such process; start several processes with torchrun"
+        )
     return rank, local_rank, world
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+from typing import NoReturn
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from transformer_mt.errors import ConfigError, LostProcessError
 from transformer_mt.runtime.cores import usable_cores
@@ -41,6 +43,16 @@ def test_a_process_by_itself_asks_nobody(monkeypatch: pytest.MonkeyPatch, world:
         pass
 
 
+def test_one_process_too_knows_that_it_was_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What --overwrite would delete then is what the first attempt saved."""
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    for attempt, restarted in (("0", False), ("1", True)):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", attempt)
+        with joined(1.0) as ranks:
+            assert ranks.world == 1
+            assert ranks.restarted == restarted
+
+
 def test_an_error_of_a_process_by_itself_stays_what_it_is() -> None:
     with pytest.raises(RuntimeError, match="gloo"), ALONE.meeting():
         raise RuntimeError("gloo")
@@ -61,6 +73,32 @@ def test_a_rank_is_a_number(torchrun: pytest.MonkeyPatch) -> None:
         ConfigError, match="RANK, LOCAL_RANK, WORLD_SIZE: .*'one'; start several processes with torchrun"
     ):
         joined(1.0).__enter__()
+
+
+@pytest.mark.parametrize(("rank", "world"), [("2", "2"), ("-1", "2"), ("0", "0"), ("0", "-1")])
+def test_a_rank_is_one_of_the_world(torchrun: pytest.MonkeyPatch, rank: str, world: str) -> None:
+    torchrun.setenv("RANK", rank)
+    torchrun.setenv("WORLD_SIZE", world)
+    with pytest.raises(ConfigError, match=f"RANK {rank}, WORLD_SIZE {world}: no such process; start several"):
+        joined(1.0).__enter__()
+
+
+class _DeadStore(dist.Store):
+    """Kept by a machine that has gone."""
+
+    def __getattribute__(self, name: str) -> NoReturn:
+        raise dist.DistNetworkError("Connection reset by peer")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_first_process_whose_machine_is_gone_is_not_waited_for(rank: int) -> None:
+    """Before anything is exchanged, or long after: whoever waits for its turn learns it as all others do."""
+    ranks = Ranks(rank, 2, notes=_DeadStore())
+    with (
+        pytest.raises(LostProcessError, match="the machine of process 0 of 2 does not answer; run the same"),
+        ranks.one_after_the_first(),
+    ):
+        pass
 
 
 def test_processes_that_do_not_come_are_not_waited_for_for_ever(torchrun: pytest.MonkeyPatch) -> None:
