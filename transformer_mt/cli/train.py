@@ -161,7 +161,8 @@ def _train(
     run_dir = Path(recipe.run_dir)
     continuing = belongs_to_run(run_dir) and not args.overwrite
     changes = check_continues(run_dir, recipe, prepared.fingerprint) if continuing else []
-    checkpoint = None if args.overwrite else newest_valid(run_dir)
+    with ranks.one_after_the_first():  # it holds the directory, and puts right what a kill has left there
+        checkpoint = None if args.overwrite else newest_valid(run_dir)
     if checkpoint and not continuing:
         raise CheckpointError(
             f"{run_dir}: holds checkpoints but no config.yaml; put back that of the newest checkpoint, or "
