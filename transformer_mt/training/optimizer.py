@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from transformer_mt.config import TrainingConfig
@@ -35,3 +35,26 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Use `rate` for the next update."""
     for group in optimizer.param_groups:
         group["lr"] = rate
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """`optimizer.<slot>.<parameter name>` -> tensor."""
+    return {
+        f"optimizer.{slot}.{name}": tensor
+        for name, parameter in model.named_parameters()
+        for slot, tensor in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Put back what `optimizer_tensors` gave; other tensors of a checkpoint are passed over."""
+    for name, parameter in model.named_parameters():
+        slots = {
+            key.split(".", 2)[1]: tensor
+            for key, tensor in state.items()
+            if key.startswith("optimizer.") and key.split(".", 2)[2] == name
+        }
+        if slots:
+            # Copies: what is read from a checkpoint is a view of its file. The step count of fused AdamW
+            # lives beside the weights, as its moments do.
+            optimizer.state[parameter] = {slot: t.clone().to(parameter.device) for slot, t in slots.items()}

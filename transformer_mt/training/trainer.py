@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from transformer_mt.checkpoint import TRAINED_ON, load_weights, newest_valid, rotate, saved_steps
 from transformer_mt.checkpoint_files import Checkpoint, folder_of, save_checkpoint
@@ -29,6 +29,7 @@ from transformer_mt.text.tokenizer import Tokenizers
 from transformer_mt.text.trained_on import TrainedOn
 from transformer_mt.training.divergence import FINITE, where_not_finite
 from transformer_mt.training.logbook import Logbook, Record, Totals
+from transformer_mt.training.optimizer import optimizer_tensors, restore_optimizer
 from transformer_mt.training.signals import BrokenOff, Signals
 from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
@@ -131,7 +132,7 @@ class Trainer:
         load_weights(self.model, raw if ema else checkpoint.weights, checkpoint.folder)
         if ema is not None:
             ema.load(checkpoint.weights, self.progress.ema_updates)
-        _restore_optimizer(self.updater.optimizer, self.model, checkpoint.state)
+        restore_optimizer(self.updater.optimizer, self.model, checkpoint.state)
         if checkpoint.scalars["scaler"]:
             self.updater.scaler.load_state_dict(checkpoint.scalars["scaler"])
         if self._ranks.first:
@@ -157,7 +158,7 @@ class Trainer:
             CheckpointError: the last checkpoint cannot be written.
         """
         progress = self.progress
-        stream = self._open_stream(progress.epoch, progress.position)
+        stream, due = self._open_stream(progress.epoch, progress.position), False
         with self._signals, closing(stream):
             while not self.finished:
                 best_before, better = (progress.best_value, progress.best_step), False
@@ -167,8 +168,11 @@ class Trainer:
                     better = self._validate(logbook)
                 stop = self._agreed_signal()  # read once: a signal after this waits for the next update
                 ends = bool(stop) or self.finished
-                if ends or better or progress.step % self.config.save_every == 0:
+                due = due or progress.step % self.config.save_every == 0
+                # Weights with which nothing can be learned are not what a divergence should go back to.
+                if ends or better or (due and not progress.skipped_in_row):
                     self._save_or_go_on(logbook, best_before, must=ends)
+                    due = False
                 if stop and not self.finished:
                     logbook.say(f"stopped by {signal.Signals(stop).name} after step {progress.step}, saved")
                     raise Interrupted(stop)
@@ -201,7 +205,7 @@ class Trainer:
         """Write a checkpoint of the current step, move the pointers, and delete what is not kept."""
         progress, ema = self.progress, self.updater.ema
         raw = {name: weight.detach() for name, weight in self.model.named_parameters()}
-        state = _optimizer_tensors(self.updater.optimizer, self.model)
+        state = optimizer_tensors(self.updater.optimizer, self.model)
         if ema is not None:
             progress.ema_updates = ema.updates
             state |= {f"raw.{name}": weight for name, weight in raw.items()}
@@ -406,25 +410,3 @@ def _is_better(metric: str, value: float, best: float | None) -> bool:
     if not math.isfinite(value):
         return False
     return best is None or (value > best if metric in _HIGHER_IS_BETTER else value < best)
-
-
-def _optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """`optimizer.<slot>.<parameter name>` -> tensor."""
-    return {
-        f"optimizer.{slot}.{name}": tensor
-        for name, parameter in model.named_parameters()
-        for slot, tensor in optimizer.state.get(parameter, {}).items()
-    }
-
-
-def _restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, state: dict[str, Tensor]) -> None:
-    for name, parameter in model.named_parameters():
-        slots = {
-            key.split(".", 2)[1]: tensor
-            for key, tensor in state.items()
-            if key.startswith("optimizer.") and key.split(".", 2)[2] == name
-        }
-        if slots:
-            # Copies: what is read from a checkpoint is a view of its file. The step count of fused AdamW
-            # lives beside the weights, as its moments do.
-            optimizer.state[parameter] = {slot: t.clone().to(parameter.device) for slot, t in slots.items()}
