@@ -453,7 +453,7 @@ def test_perplexity_beyond_all_reason_is_a_divergence(copy_task, capsys):
 
 
 def test_a_training_that_diverges_goes_back_and_on_with_half_the_rate(copy_task, monkeypatch):
-    """What was recorded of the lost updates is cut off."""
+    """What was recorded of the lost updates is cut off; nothing was saved while no update could be made."""
     from transformer_mt.training.step import Updater
 
     recipe = copy_task()
@@ -467,16 +467,33 @@ def test_a_training_that_diverges_goes_back_and_on_with_half_the_rate(copy_task,
 
     monkeypatch.setattr(Updater, "run", diverging)
     words = ["train", str(recipe), "training.max_steps=50", "training.max_rollbacks=1"]
-    assert main(words) == 0
+    assert main([*words, "training.validate_every=100"]) == 0
     told = (run / "train.log").read_text(encoding="utf-8")
     assert "diverged at step 32: loss or gradient was not finite in 20 updates in a row" in told
-    assert "goes back to step 30, and on with 1/2 of the learning rate" in told
+    assert "goes back to step 10, and on with 1/2 of the learning rate" in told
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     steps = [record["step"] for record in records if record["kind"] == "train"]
     assert steps == list(range(5, 51, 5))
-    assert rates[12] == [1.0]
-    assert rates[32] == [1.0, 0.5]
+    assert rates[10] == [1.0]
+    assert rates[11] == rates[32] == [1.0, 0.5]
     assert rates[50] == [0.5]
+
+
+def test_a_checkpoint_that_was_due_amid_skipped_updates_is_saved_after_them(copy_task, monkeypatch):
+    """One update of fp16 that is skipped, as its scale comes down, must not cost a checkpoint."""
+    from transformer_mt.training.step import Updater
+
+    recipe = copy_task()
+    update = Updater.run
+
+    def skipping(self, step, batches, **more):
+        result = update(self, step, batches, **more)
+        return dataclasses.replace(result, applied=False, loss_sum=math.nan) if step in {4, 5} else result
+
+    monkeypatch.setattr(Updater, "run", skipping)
+    words = ["train", str(recipe), "training.max_steps=9", "training.save_every=4"]
+    assert main([*words, "training.validate_every=100"]) == 0
+    assert ckpt.saved_steps(recipe.parent / "run") == [6, 8, 9]
 
 
 def test_patience_ends_training(copy_task, capsys):
