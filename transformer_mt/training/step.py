@@ -147,6 +147,8 @@ class Updater:
             self.optimizer.zero_grad(set_to_none=True)
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
+            else:
+                release_memory()
             batches, pieces = [half for batch in batches for half in batch.halves()], pieces * 2
         grad_norm, loss_value, nll_value = self._finish(*sums)
         self.optimizer.zero_grad(set_to_none=True)
