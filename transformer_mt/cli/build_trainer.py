@@ -156,8 +156,6 @@ def _validation_set(
         try:
             found = translate_in_shares(translator, ranks, sources)
         except CheckpointError as error:
-            if ranks.world > 1:
-                raise  # the others do not know, and could not go back with this one
             raise DivergenceError(
                 f"{recipe.run_dir}: diverged: in validation {error}; go on from the last checkpoint, or "
                 "start anew, with a smaller training.learning_rate"

@@ -11,6 +11,7 @@ from typing import Any
 
 from transformer_mt.decoding.translation import Candidate, Translation
 from transformer_mt.decoding.translator import Translator
+from transformer_mt.errors import CheckpointError
 from transformer_mt.runtime.distributed import Ranks
 
 
@@ -25,15 +26,24 @@ def translate_in_shares(
     """What `Translator.translate` gives, with the same arguments; all processes call it with the same lines.
 
     Raises:
+        CheckpointError: on all processes, where it is raised on any: a model without finite probabilities.
         LostProcessError: another process failed, or did not come in time.
     """
     if ranks.world == 1:
         return translator.translate(lines, first_line, prefixes=prefixes)
     start, end = (len(lines) * rank // ranks.world for rank in (ranks.rank, ranks.rank + 1))
-    own = translator.translate(
-        lines[start:end], first_line + start, prefixes=None if prefixes is None else prefixes[start:end]
-    )
-    return [_from_json(one) for share in ranks.gathered([asdict(one) for one in own]) for one in share]
+    try:
+        found = translator.translate(
+            lines[start:end], first_line + start, prefixes=None if prefixes is None else prefixes[start:end]
+        )
+        own: list[dict[str, Any]] | str = [asdict(one) for one in found]
+    except CheckpointError as error:
+        own = str(error)
+    shares = ranks.gathered(own)
+    for share in shares:
+        if isinstance(share, str):
+            raise CheckpointError(share)
+    return [_from_json(one) for share in shares for one in share]
 
 
 def _from_json(plain: dict[str, Any]) -> Translation:
