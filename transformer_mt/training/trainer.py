@@ -323,9 +323,17 @@ class Trainer:
 
         Returns:
             False where the recipe does not allow it (any more), or there is no checkpoint.
+
+        Raises:
+            ConfigError: several processes find different checkpoints.
         """
         rollbacks = self.progress.rollbacks + 1
         checkpoint = newest_valid(self.run_dir) if rollbacks <= self.config.max_rollbacks else None
+        self._ranks.agreed(
+            checkpoint.step if checkpoint else None,
+            f"both are said to be the newest checkpoint of {self.run_dir}, which must be the same folder for "
+            "every process, on a disk that all machines share; run the same command again to continue",
+        )
         if checkpoint is None:
             return False
         self.restore(checkpoint)
