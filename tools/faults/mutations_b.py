@@ -75,7 +75,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B097",
         "a continued run counts from 0",
-        "training/trainer.py",
+        "training/state.py",
         'Progress(**{**saved, "totals": Totals(**saved["totals"])})',
         'Progress(**{**saved, "step": 0, "totals": Totals(**saved["totals"])})',
         ("end_to_end/test_continuing.py::test_a_continued_run_is_the_uninterrupted_one",),
@@ -99,9 +99,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B102",
         "the loss scale is not restored",
-        "training/trainer.py",
-        '            self.updater.scaler.load_state_dict(checkpoint.scalars["scaler"])',
-        "            pass",
+        "training/state.py",
+        '        updater.scaler.load_state_dict(checkpoint.scalars["scaler"])',
+        "        pass",
         ("end_to_end/test_continuing.py::test_the_loss_scale_goes_on",),
     ),
     Mutation(
@@ -148,8 +148,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "B110",
         "the best checkpoint is deleted",
         "training/trainer.py",
-        "kept, every = [progress.best_step, progress.step], ",
-        "kept, every = [progress.step], ",
+        "kept, every = [self.progress.best_step, self.progress.step], ",
+        "kept, every = [self.progress.step], ",
         ("end_to_end/test_continuing.py::test_rotation_spares_the_best_and_what_is_not_ours",),
     ),
     Mutation(
@@ -225,9 +225,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B122",
         "chrF is minimised",
-        "training/trainer.py",
-        '_HIGHER_IS_BETTER = ("bleu", "chrf")',
-        '_HIGHER_IS_BETTER = ("bleu",)',
+        "training/state.py",
+        'HIGHER_IS_BETTER = ("bleu", "chrf")',
+        'HIGHER_IS_BETTER = ("bleu",)',
         ("end_to_end/test_continuing.py::test_the_best_checkpoint_is_the_best",),
     ),
     Mutation(
@@ -250,7 +250,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B124",
         "the best score is forgotten",
-        "training/trainer.py",
+        "training/state.py",
         'Progress(**{**saved, "totals": Totals(**saved["totals"])})',
         'Progress(**{**saved, "best_value": None, "totals": Totals(**saved["totals"])})',
         ("end_to_end/test_continuing.py::test_the_best_score_and_patience_survive_an_interruption",),
@@ -258,7 +258,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B126",
         "patience begins anew",
-        "training/trainer.py",
+        "training/state.py",
         'Progress(**{**saved, "totals": Totals(**saved["totals"])})',
         'Progress(**{**saved, "validations_without_better": 0, "totals": Totals(**saved["totals"])})',
         ("end_to_end/test_continuing.py::test_the_best_score_and_patience_survive_an_interruption",),

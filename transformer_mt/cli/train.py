@@ -212,7 +212,7 @@ def _train(
 
 def _said_of(checkpoint: Checkpoint | None, ranks: Ranks) -> Iterator[str]:
     """What a log has to know of the checkpoint that training continues from."""
-    from transformer_mt.training.trainer import PROCESSES
+    from transformer_mt.training.state import PROCESSES
 
     if checkpoint is None:
         return

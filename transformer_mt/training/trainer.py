@@ -9,62 +9,44 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from transformer_mt.checkpoint import TRAINED_ON, load_weights, newest_valid, rotate, saved_steps
-from transformer_mt.checkpoint_files import Checkpoint, folder_of, save_checkpoint
+from transformer_mt.checkpoint import newest_valid, rotate, saved_steps
+from transformer_mt.checkpoint_files import Checkpoint, folder_of
 from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, CheckpointError, DivergenceError
-from transformer_mt.json_file import write_json
 from transformer_mt.runtime.device import peak_memory
 from transformer_mt.text.tokenizer import Tokenizers
 from transformer_mt.text.trained_on import TrainedOn
 from transformer_mt.training.divergence import FINITE, where_not_finite
 from transformer_mt.training.logbook import Logbook, Record, Totals
-from transformer_mt.training.optimizer import optimizer_tensors, restore_optimizer
 from transformer_mt.training.signals import BrokenOff, Signals
+from transformer_mt.training.state import (
+    HIGHER_IS_BETTER,
+    Progress,
+    point,
+    restore_state,
+    write_state,
+    writing_in,
+)
 from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
 from transformer_mt.training.validation import ValidationLoss, validation_loss
 
-PROCESSES = "processes"
-"""The key of a checkpoint's scalars that says how many processes wrote it together."""
-
 # Updates in a row that may be non-finite (fp16 needs some while its scale comes down) before training ends.
 MAX_SKIPPED_IN_ROW = 20
 _NUM_SAMPLES = 20
-_HIGHER_IS_BETTER = ("bleu", "chrf")
 
 Translate = Callable[[], tuple[list[str], dict[str, float]]]
 """Translations of the validation set by the model as it stands, and their scores."""
-
-
-@dataclass
-class Progress:
-    """Where a run stands; everything the loop must remember."""
-
-    step: int = 0
-    epoch: int = 1
-    position: int = 0
-    tokens: int = 0
-    skipped: int = 0
-    skipped_in_row: int = 0
-    seconds: float = 0.0
-    best_value: float | None = None
-    best_step: int = 0
-    validations_without_better: int = 0
-    validation_due: bool = False
-    ema_updates: int = 0
-    rollbacks: int = 0
-    totals: Totals = field(default_factory=Totals)
 
 
 @dataclass(frozen=True)
@@ -118,25 +100,9 @@ class Trainer:
         Raises:
             CheckpointError: it was trained with other tokenizers than the data have now.
         """
-        if checkpoint.scalars["tokenizers"] != [side.fingerprint for side in self.tokenizers]:
-            raise CheckpointError(
-                f"{checkpoint.folder}: was trained with another vocabulary than the one learned now from the "
-                "same text; put back the old prepared data, or start anew with --overwrite"
-            )
-        saved = dict(checkpoint.scalars["progress"])
-        self.progress = Progress(**{**saved, "totals": Totals(**saved["totals"])})
-        ema = self.updater.ema
-        raw = {
-            name.removeprefix("raw."): t for name, t in checkpoint.state.items() if name.startswith("raw.")
-        }
-        load_weights(self.model, raw if ema else checkpoint.weights, checkpoint.folder)
-        if ema is not None:
-            ema.load(checkpoint.weights, self.progress.ema_updates)
-        restore_optimizer(self.updater.optimizer, self.model, checkpoint.state)
-        if checkpoint.scalars["scaler"]:
-            self.updater.scaler.load_state_dict(checkpoint.scalars["scaler"])
+        self.progress = restore_state(checkpoint, self.model, self.updater, self.tokenizers)
         if self._ranks.first:
-            self._point()  # a kill may have come between the checkpoint and its pointers
+            point(self.run_dir, self.progress, self.config.metric)  # a kill may have come before this
 
     @property
     def finished(self) -> bool:
@@ -203,54 +169,22 @@ class Trainer:
 
     def _save(self, logbook: Logbook) -> None:
         """Write a checkpoint of the current step, move the pointers, and delete what is not kept."""
-        progress, ema = self.progress, self.updater.ema
-        raw = {name: weight.detach() for name, weight in self.model.named_parameters()}
-        state = optimizer_tensors(self.updater.optimizer, self.model)
-        if ema is not None:
-            progress.ema_updates = ema.updates
-            state |= {f"raw.{name}": weight for name, weight in raw.items()}
-        with self._writing():
+        with writing_in(self.run_dir):
             logbook.sync()
-        save_checkpoint(
+        write_state(
             self.run_dir,
-            progress.step,
-            weights=raw if ema is None else ema.tensors(),
-            state=state,
-            scalars={
-                "progress": asdict(progress),
-                "scaler": self.updater.scaler.state_dict(),
-                TRAINED_ON: self.trained_on.as_json(),
-                PROCESSES: self._ranks.world,
-            },
+            self.progress,
+            self.model,
+            self.updater,
             recipe=self.recipe,
             tokenizers=self.tokenizers,
+            trained_on=self.trained_on,
         )
-        with self._writing():
-            self._point()
+        with writing_in(self.run_dir):
+            point(self.run_dir, self.progress, self.config.metric)
         # The step itself too: after a roll-back damaged checkpoints of later steps may still stand here.
-        kept, every = [progress.best_step, progress.step], self.config.keep_every
+        kept, every = [self.progress.best_step, self.progress.step], self.config.keep_every
         rotate(self.run_dir, self.config.keep_last, kept, keep_every=every)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Around what is written beside a checkpoint: a full disk is told as one that takes no checkpoint."""
-        try:
-            yield
-        except OSError as error:
-            raise CheckpointError(
-                f"{self.run_dir}: cannot be written: {error.strerror or error}; free some space and run the "
-                "command again"
-            ) from None
-
-    def _point(self) -> None:
-        """Move latest.json and best.json to where this run stands."""
-        progress = self.progress
-        write_json(self.run_dir / "latest.json", {"step": progress.step})
-        if progress.best_step:
-            metric = self.config.metric
-            better = "higher" if metric in _HIGHER_IS_BETTER else "lower"
-            best = {"step": progress.best_step, "metric": metric, "value": progress.best_value}
-            write_json(self.run_dir / "best.json", {**best, "better": better})
 
     def _update(self, stream: MicroBatches, logbook: Logbook) -> None:
         progress, config = self.progress, self.config
@@ -417,4 +351,4 @@ def _is_better(metric: str, value: float, best: float | None) -> bool:
     """Strictly better, unrounded; a value that is not finite never is."""
     if not math.isfinite(value):
         return False
-    return best is None or (value > best if metric in _HIGHER_IS_BETTER else value < best)
+    return best is None or (value > best if metric in HIGHER_IS_BETTER else value < best)

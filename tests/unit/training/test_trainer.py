@@ -8,7 +8,8 @@ import pytest
 from transformer_mt.errors import ConfigError
 from transformer_mt.runtime.distributed import Ranks
 from transformer_mt.training import trainer
-from transformer_mt.training.trainer import Progress, Trainer, _is_better
+from transformer_mt.training.state import Progress
+from transformer_mt.training.trainer import Trainer, _is_better
 
 
 @pytest.mark.parametrize(
