@@ -80,3 +80,15 @@ def test_speed() -> None:
     start = time.process_time()
     epoch_batches(src, tgt, max_tokens=4096, seed=1, epoch=1)
     assert time.process_time() - start < 0.3
+
+
+@pytest.mark.parametrize("longest", [9, 300, 100_000])
+def test_the_order_of_lengths_is_that_of_a_plain_sort(longest: int) -> None:
+    """Short lengths are sorted in another way, which must not show: a run goes on with the same batches."""
+    generator = np.random.default_rng(7)
+    src, tgt = (generator.integers(1, longest, 2000).astype(np.int32) for _ in range(2))
+    indices = generator.permutation(np.arange(2000, dtype=np.int32))
+    towards = np.where(tgt[indices] % 2 == 0, src[indices], -src[indices])
+    expected = indices[np.lexsort((towards, tgt[indices]))]
+    assert np.array_equal(sampler._by_length(indices, src, tgt), expected)
+    assert len(sampler._by_length(indices[:0], src, tgt)) == 0
