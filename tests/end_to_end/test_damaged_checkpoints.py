@@ -21,7 +21,7 @@ from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
 from transformer_mt.errors import CheckpointError
 from transformer_mt.evaluation.scores import Score
-from transformer_mt.training import trainer
+from transformer_mt.training import state
 from transformer_mt.training.records import Records
 
 Capture = pytest.CaptureFixture[str]
@@ -212,14 +212,14 @@ def test_a_best_checkpoint_that_could_not_be_saved_is_none(
     recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pins a best.json that names a checkpoint which is not there, and the loss of the one before."""
-    save, values = trainer.save_checkpoint, iter([10.0, 30.0, 20.0])
+    save, values = state.save_checkpoint, iter([10.0, 30.0, 20.0])
 
     def refuse_step_5(run_dir: Path, step: int, **parts: Any) -> Path:
         if step == 5:
             raise CheckpointError(f"step {step}: cannot be written: no room; free some")
         return save(run_dir, step, **parts)
 
-    monkeypatch.setattr(trainer, "save_checkpoint", refuse_step_5)
+    monkeypatch.setattr(state, "save_checkpoint", refuse_step_5)
     monkeypatch.setattr(
         "transformer_mt.cli.build_trainer.score",
         lambda *_: [Score("bleu", next(values), ""), Score("chrf", 0.0, "")],

@@ -153,4 +153,4 @@ def test_every_command_of_the_readme_runs(folder: Path) -> None:
         assert "Traceback" not in done.stderr, f"{command}\n{done.stderr}"
     lines = {path.name: path.read_bytes().count(b"\n") for path in folder.glob("*.en")}
     expected = (folder / "data" / "zh_en" / "test.zh").read_bytes().count(b"\n")
-    assert lines == dict.fromkeys(("translations.en", "greedy.en", "short.en"), expected)
+    assert lines == dict.fromkeys(("translations.en", "greedy.en", "short.en", "two.en"), expected)

@@ -34,6 +34,7 @@ def _in_a_session(work: Callable[[], int]) -> int:
 
     def lead() -> int:
         os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup has ignored
         return work()
 
     return forked(lead)

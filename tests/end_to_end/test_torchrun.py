@@ -300,12 +300,14 @@ def test_a_stream_cannot_be_shared(monkeypatch: pytest.MonkeyPatch, capsys, trai
 
 
 @pytest.mark.parametrize("verb", ["prepare", "evaluate", "study", "score"])
-def test_a_verb_that_works_alone_says_so(verb: str, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_a_verb_that_works_alone_says_so(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path
+) -> None:
     """Two processes of it would write the same files."""
     from transformer_mt.cli.main import main
 
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    assert main([verb, "something"]) == 2
+    assert main([verb, str(tmp_path)]) == 2
     message = f"transformer-mt: error: {verb}: works in one process; start it without torchrun\n"
     assert capsys.readouterr().err == message

@@ -324,7 +324,7 @@ def test_what_does_not_go_together_is_refused_before_any_work(
     assert not (folder / "a/evaluation").exists()
 
 
-@pytest.mark.parametrize("words", [["compare", "a", "b"], ["evaluate", "a"]])
+@pytest.mark.parametrize("words", [["compare", "a", "b"], ["evaluate", "."]])
 def test_verbs_that_look_at_the_best_alone_take_no_nbest(words: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([*words, "--nbest", "2"])
