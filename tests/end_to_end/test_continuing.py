@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import safetensors.torch
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.end_to_end.conftest import MakeTask
+from tests.small_runs import assert_same_tensors
 from transformer_mt import checkpoint as ckpt
 from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
@@ -89,13 +89,6 @@ def contents(folder: Path) -> dict[Path, bytes]:
 def best(run: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((run / "best.json").read_text(encoding="utf-8"))
     return found
-
-
-def assert_same_tensors(one: Path, other: Path) -> None:
-    for name in ("model.safetensors", "state.safetensors"):
-        ours, theirs = (safetensors.torch.load_file(folder / name) for folder in (one, other))
-        assert ours.keys() == theirs.keys() and ours
-        assert not [key for key in ours if not torch.equal(ours[key], theirs[key])]
 
 
 def curve(run: Path, tag: str) -> list[int]:
