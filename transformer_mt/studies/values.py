@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 At = Mapping[str, float | str]
-"""Where a number was taken: {"length": 512}, {"layer": "encoder.0", "step": 100}; empty where it is one number."""
+"""Where a number was taken, such as {"length": 512}; empty where there is one such number."""
 
 
 @dataclass(frozen=True)
