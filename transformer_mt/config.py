@@ -211,8 +211,9 @@ class ModelConfig(_Section):
     """Kind of normalisation."""
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     """Feed-forward non-linearity."""
-    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
-    """Position information; learned positions end at max_positions, the others never."""
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
+    """Position information; learned positions end at max_positions, the others never; none is for studies
+    only."""
     max_positions: Count = 512
     """Longest sentence in tokens that learned positions hold."""
     attention_window: Count | None = None

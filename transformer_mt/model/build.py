@@ -182,7 +182,7 @@ def _feed_forward(config: ModelConfig, dropout: float) -> FeedForward:
 
 
 def _positions(config: ModelConfig) -> AddedPositions | None:
-    if config.positions == "rotary":
+    if config.positions in ("rotary", "none"):
         return None
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)

@@ -41,7 +41,7 @@ class Encoder(nn.Module):
         dropout: float,
         gradient_checkpointing: bool,
     ) -> None:
-        """Args: the built parts (positions None: rotary); dropout, rate on the embedded input."""
+        """Args: the built parts (positions None: none are added); dropout, rate on the embedded input."""
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.positions = positions
@@ -71,7 +71,7 @@ class Decoder(nn.Module):
         dropout: float,
         gradient_checkpointing: bool,
     ) -> None:
-        """Args: the built parts (positions None: rotary); dropout, rate on the embedded input."""
+        """Args: the built parts (positions None: none are added); dropout, rate on the embedded input."""
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.positions = positions

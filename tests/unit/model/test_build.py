@@ -160,3 +160,19 @@ def test_warning_with_its_reason(d_model: int, heads: int, reason: str) -> None:
     warning = head_warning(config(d_model=d_model, num_heads=heads))
     assert warning is not None
     assert re.search(reason, warning)
+
+
+def test_without_positions_an_encoder_sees_a_set_of_words() -> None:
+    """Pins position information that comes in all the same: words in another order have the same states."""
+    torch.manual_seed(3)
+    source, order = torch.tensor([[5, 9, 7, 11, 3]]), torch.tensor([3, 0, 4, 2, 1])
+    mask = torch.ones(1, 1, 1, 5).bool()
+    for positions in ("none", "sinusoidal", "learned", "rotary"):
+        model = build_model(config(positions=positions), 31, 31).eval()
+        states = model.encode(source, mask).memory[:, order]
+        moved = model.encode(source[:, order], mask).memory
+        assert torch.allclose(states, moved, atol=1e-5) == (positions == "none")
+        # A causal decoder tells places apart without help: each sees another set.
+        target = torch.tensor([[2, 7, 7]])
+        assert not torch.allclose(*model.hidden(source, mask, target)[0, 1:], atol=1e-3)
+    assert build_model(config(positions="none"), 31, 31).max_length is None
