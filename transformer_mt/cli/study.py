@@ -27,7 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="recipe keys to override in all variants; run_dir, seeds and compare are the study's",
     )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="the small size of the study: shows in seconds that all of it works",
+    )
     parser.add_argument("--device", help="cpu, cuda or cuda:N (default: a GPU where there is one)")
+    parser.add_argument(
+        "--measure",
+        metavar="TRIAL",
+        help="measure one trial, named as in --list, in this process and no more: the study does so for each",
+    )
     parser.add_argument(
         "--list", action="store_true", help="print the runs, what is special about each and how far it is"
     )
@@ -37,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Train and compare. Returns 0, the exit code of the first run that failed, or 130/143 when stopped."""
     from transformer_mt.studies.study import load_study
 
-    study = load_study(args.study, args.overrides)
+    study = load_study(args.study, args.overrides, quick=args.quick)
 
     from transformer_mt.studies.child import Stopped
     from transformer_mt.studies.trials import as_table, check_old_runs, read_exit_codes, read_results
@@ -49,18 +59,29 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         show(as_table(read_results(study, read_exit_codes(study))))
         return EXIT_OK
+    if args.measure is not None:
+        return _measure_here(study, args.measure, args.device)
     with locked(study.run_dir):
         try:
-            if code := _prepare(study):
-                return code
-            results = _train(study, args.device)
+            if study.section.train:
+                if code := _prepare(study):
+                    return code
+                results = _train(study, args.device)
+            else:
+                results = read_results(study, {})
+            unmeasured = _measure(study, results, args)
         except Stopped as stop:
             _say("stopped; what was trained is saved, and the same command continues")
             return stop.exit_code
-        show(as_table(results))
-        _say(f"written: {study.run_dir / 'trials.tsv'} and {study.run_dir / 'study.json'}")
-        if study.compare:
+        if study.section.train:
+            show(as_table(results))
+        if study.section.compare:
             _compare(study, results, args.device)
+        _conclude(study, results)
+    if unmeasured:
+        names = ", ".join(f"{name} (exit code {code})" for name, code in unmeasured.items())
+        _say(f"{len(unmeasured)} of {len(results)} runs could not be measured: {names}")
+        return next(iter(unmeasured.values()))
     failed = [one for one in results if one.state in ("diverged", "failed")]
     if not failed:
         return EXIT_OK
@@ -110,6 +131,61 @@ def _train(study: Study, device: str | None) -> list[Result]:
         finally:
             write_results(study, read_results(study, exit_codes))
     return read_results(study, exit_codes)
+
+
+def _measure(study: Study, results: Sequence[Result], args: argparse.Namespace) -> dict[str, int]:
+    """Measure all trials, each in a process of its own. Returns name -> exit code of those that failed."""
+    from transformer_mt.studies.child import run_verb
+    from transformer_mt.studies.measured import is_measured
+
+    if not study.section.measure.names:
+        return {}
+    failed = {}
+    flags = [
+        *(["--quick"] if args.quick else ()),
+        *(() if args.device is None else ("--device", args.device)),
+    ]
+    for trial, result in zip(study.trials, results, strict=True):
+        if (study.section.train and result.state in ("failed", "begun")) or is_measured(study, trial):
+            continue
+        _say(f"measuring {trial.name}: {', '.join(study.section.measure.names)}")
+        if code := run_verb(["study", args.study, *args.overrides, "--measure", trial.name, *flags]):
+            failed[trial.name] = code
+    return failed
+
+
+def _measure_here(study: Study, name: str, device_name: str | None) -> int:
+    """Measure one trial in this process."""
+    from transformer_mt.runtime.device import pick_device, set_up_process
+    from transformer_mt.studies.measured import measure_trial
+    from transformer_mt.studies.trials import read_exit_codes, read_results
+
+    names = [trial.name for trial in study.trials]
+    if name not in names:
+        raise ConfigError(f"--measure {name}: is no trial of {study.path}, which has {', '.join(names)}")
+    if not study.section.measure.names:
+        raise ConfigError(f"--measure {name}: {study.path} measures nothing; add `measure` to it")
+    set_up_process()
+    place = names.index(name)
+    result = read_results(study, read_exit_codes(study))[place]
+    finished = not study.section.train or result.state == "finished"
+    measure_trial(study, study.trials[place], pick_device(device_name), finished=finished)
+    return EXIT_OK
+
+
+def _conclude(study: Study, results: Sequence[Result]) -> None:
+    """Write what came out, the page of the study, and the page of all studies beside it."""
+    from transformer_mt.studies.conclusion import conclude, verdict_table, write_conclusion
+    from transformer_mt.studies.page import write_overview, write_page
+
+    conclusion = conclude(study, results)
+    write_conclusion(study, conclusion)
+    write_page(conclusion, study.run_dir / "index.html")
+    overview = write_overview(study.run_dir.parent)
+    if conclusion.verdicts:
+        show()
+        show(verdict_table(conclusion))
+    _say(f"written: {study.run_dir / 'study.json'}, {study.run_dir / 'index.html'} and {overview}")
 
 
 def _compare(study: Study, results: Sequence[Result], device: str | None) -> None:

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from matplotlib import style
@@ -27,6 +28,11 @@ Curve = Sequence[tuple[float, float]]
 
 _POINTS = "os^DvP"
 _SIZE = (5.4, 3.3)
+_MOST_MARKS = 20
+# Characters below a drawing from which on names are written aslant.
+_CROWDED = 60
+# Numbers whose least is above this share of the largest would all lie at the upper end of an axis from 0.
+_NEAR_ZERO = 0.8
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 
@@ -79,6 +85,73 @@ def buckets_svg(buckets: Sequence[Bucket], key: str) -> str:
         return _svg(figure, key)
 
 
+@dataclass(frozen=True)
+class Point:
+    """One place of a series: where, and the mean and extremes of the runs there."""
+
+    x: float | str
+    mean: float
+    low: float
+    high: float
+
+
+def series_svg(
+    series: Sequence[Sequence[Point]], x_label: str, y_label: str, key: str, *, log: bool = False
+) -> str:
+    """A line with the range of its runs for each system, over numbers or over names.
+
+    Args:
+        series: for each system, its points; those of a system that has none are empty.
+        x_label: what x is.
+        y_label: what y is; an axis that does not begin at 0 says so itself.
+        key: a word for this drawing that no other drawing of the page has.
+        log: both axes are logarithmic; only for numbers above 0.
+    """
+    names = list(dict.fromkeys(one.x for points in series for one in points if isinstance(one.x, str)))
+    with _drawing(key):
+        figure, axes = _axes(x_label, y_label)
+        if log:
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log")
+        for index, points in enumerate(series):
+            x = [names.index(one.x) if isinstance(one.x, str) else one.x for one in points]
+            _line(axes, index, x, [one.mean for one in points], dashed=index >= len(MARKS))
+            for place, one in zip(x, points, strict=True):
+                if one.high > one.low:
+                    axes.vlines(place, one.low, one.high, color=_colour(index), linewidth=1.0)
+        if names:
+            axes.set_xticks(range(len(names)), [_printable(name) for name in names], parse_math=False)
+        elif log:
+            _name_powers(axes, [float(one.x) for points in series for one in points])
+        if not log:
+            _begin_at_zero(axes, [one.low for points in series for one in points], y_label)
+        return _svg(figure, key)
+
+
+def bars_svg(points: Sequence[Point | None], labels: Sequence[str], y_label: str, key: str) -> str:
+    """A bar with the range of its runs for each system; None leaves the place empty.
+
+    Args:
+        points: for each system, what it came to.
+        labels: the names below.
+        y_label: what y is.
+        key: a word for this drawing that no other drawing of the page has.
+    """
+    with _drawing(key):
+        figure, axes = _axes("", y_label)
+        for index, one in enumerate(points):
+            if one is not None:
+                axes.bar(index, one.mean, width=0.6, color=_colour(index))
+                if one.high > one.low:
+                    axes.vlines(index, one.low, one.high, color="#000000", linewidth=1.5)
+        axes.set_xticks(range(len(labels)), [_printable(label) for label in labels], parse_math=False)
+        if max(map(len, labels)) * len(labels) > _CROWDED:
+            for label in axes.get_xticklabels():
+                label.set(rotation=30, horizontalalignment="right")
+        axes.axhline(0, color="#000000", linewidth=0.8)
+        return _svg(figure, key)
+
+
 def attention_svg(attention: AttentionMap, key: str) -> str:
     """Where a system looked: rows are the pieces that it wrote, columns those of the source.
 
@@ -111,9 +184,40 @@ def _axes(x_label: str, y_label: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _line(axes: Axes, index: int, x: Sequence[float], y: Sequence[float]) -> None:
-    look = system_style(index)
-    axes.plot(x, y, color=f"#0000a{look}", marker=_POINTS[look], markersize=4.5, linewidth=1.8)
+def _colour(index: int) -> str:
+    return f"#0000a{system_style(index)}"
+
+
+def _line(axes: Axes, index: int, x: Sequence[float], y: Sequence[float], *, dashed: bool = False) -> None:
+    # A curve of hundreds of points needs no mark at each.
+    every = max(1, len(x) // _MOST_MARKS)
+    axes.plot(
+        x,
+        y,
+        color=_colour(index),
+        marker=_POINTS[system_style(index)],
+        markevery=every,
+        markersize=4.5,
+        linewidth=1.8,
+        linestyle="--" if dashed else "-",
+    )
+
+
+def _begin_at_zero(axes: Axes, values: Sequence[float], y_label: str) -> None:
+    """Where all numbers are positive the axis begins at 0, or says that it does not."""
+    if values and min(values) >= 0:
+        if min(values) < _NEAR_ZERO * max(values):
+            axes.set_ylim(bottom=0)
+        else:
+            axes.set_ylabel(f"{y_label} (does not begin at 0)", parse_math=False)
+
+
+def _name_powers(axes: Axes, values: Sequence[float]) -> None:
+    """The values themselves below a logarithmic axis, where there are few."""
+    if 0 < len(set(values)) <= _MOST_MARKS:
+        places = sorted(set(values))
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.minorticks_off()
 
 
 def _printable(text: str) -> str:

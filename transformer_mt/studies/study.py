@@ -17,7 +17,7 @@ from typing import Any
 from transformer_mt.config import Recipe
 from transformer_mt.errors import ConfigError
 from transformer_mt.recipe import load_recipe
-from transformer_mt.studies.study_file import Overrides, StudySection, read_section
+from transformer_mt.studies.study_file import Overrides, QuickSection, StudySection, read_section
 from transformer_mt.yaml_file import Override, YamlFile, parse_override
 
 # Keys that the command line sets in the study itself; all others go to the recipes.
@@ -60,18 +60,27 @@ class Study:
     """A study file, resolved."""
 
     path: Path
-    run_dir: Path
-    compare: bool
+    section: StudySection
+    """What the file says, of the quick size where that was asked for."""
     trials: tuple[Trial, ...]
     """Variant by variant, in the order of the file; within each, seed by seed."""
+    quick: bool = False
+    """Whether this is the small size, whose numbers say nothing about the claims."""
+
+    @property
+    def run_dir(self) -> Path:
+        """Where everything goes."""
+        return Path(self.section.run_dir)
 
 
-def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
+def load_study(path: str | Path, overrides: Sequence[str] = (), *, quick: bool = False) -> Study:
     """Read a study and resolve the recipes of all its trials.
 
     Args:
+        path: of the file.
         overrides: `key=value` as the command line has them: run_dir, seeds and compare are the study's, all
             other keys are laid over every recipe.
+        quick: the small size of it, in a directory of its own.
 
     Raises:
         ConfigError: every problem found, one `file:line:col: key: …` line each.
@@ -79,6 +88,10 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
     file = YamlFile(path, "study")
     own = [text for text in overrides if text.partition("=")[0] in _OWN_KEYS]
     section, problems = read_section(file, own)
+    if quick and section is not None:
+        if section.quick is None:
+            raise ConfigError(f"{file.path}: has no quick size; write one (`quick`), or leave --quick out")
+        section = _quick_size(section, section.quick, own)
     given: list[Override] = []
     for text in overrides:
         if text not in own:
@@ -90,7 +103,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
         for name in section.variants:
             of_variant: list[str] = []
             with _noting(of_variant):
-                trials += _trials(file, section, name, given)
+                trials += _trials(file, section, name, given, quick=quick)
             for line in of_variant:
                 found.setdefault(line, []).append(name)
         problems += _with_variants(found, list(section.variants))
@@ -98,7 +111,24 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
             problems += _compared(file, section, trials)
     if section is None or problems:
         raise ConfigError("\n".join(problems))
-    return Study(file.path, Path(section.run_dir), section.compare, tuple(trials))
+    return Study(file.path, section, tuple(trials), quick)
+
+
+def _quick_size(section: StudySection, quick: QuickSection, own: Sequence[str]) -> StudySection:
+    """The study as its small size has it; own: what the command line says about the study itself."""
+    given = {text.partition("=")[0] for text in own}
+    variants = quick.variants or section.variants
+    if isinstance(variants, list):
+        variants = {name: section.variants[name] for name in variants}
+    changes: dict[str, Any] = {
+        "run_dir": section.run_dir if "run_dir" in given else f"{section.run_dir}_quick",
+        "recipe": quick.recipe or section.recipe,
+        "seeds": section.seeds if "seeds" in given else quick.seeds,
+        "variants": variants,
+        "measure": quick.measure or section.measure,
+        "compare": section.compare if "compare" in given else quick.compare,
+    }
+    return section.model_copy(update=changes)
 
 
 @contextmanager
@@ -128,7 +158,9 @@ def _trial_name(variant: str, seed: int | None) -> str:
     return variant if seed is None else f"{variant}_seed{seed}"
 
 
-def _trials(file: YamlFile, section: StudySection, name: str, given: Sequence[Override]) -> Iterator[Trial]:
+def _trials(
+    file: YamlFile, section: StudySection, name: str, given: Sequence[Override], *, quick: bool
+) -> Iterator[Trial]:
     """The trials of one variant.
 
     Raises:
@@ -142,6 +174,7 @@ def _trials(file: YamlFile, section: StudySection, name: str, given: Sequence[Ov
     laid = [
         *_written(file, ["overrides"], section.overrides),
         *_written(file, ["variants", name, "overrides"], variant.overrides),
+        *(_written(file, ["quick", "overrides"], section.quick.overrides) if quick and section.quick else ()),
         *given,
     ]
     problems = list(_forbidden(laid, section.seeds))

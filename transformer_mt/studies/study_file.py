@@ -6,18 +6,19 @@ Knows no recipes: an override is a dotted key and any value.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from transformer_mt.config import CountOrZero, PathText, Recipe
 from transformer_mt.errors import ConfigError
+from transformer_mt.studies.measures import MeasureSection
 from transformer_mt.yaml_file import Override, YamlFile, check
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+=-]*")
 # What stands beside the trials in the directory of a study.
-_TAKEN = ("prepared", "trials.tsv", "study.json", "report.json", "report.html")
+_TAKEN = ("prepared", "measured", "trials.tsv", "study.json", "report.json", "report.html", "index.html")
 
 Overrides = dict[str, Any]
 """Dotted key of a recipe -> value, as on the command line."""
@@ -32,6 +33,71 @@ class VariantSection(BaseModel):
     """Recipe of this variant (default: that of the study), relative to the study file."""
     overrides: Overrides = {}
     """What is different about this variant."""
+
+
+class PictureSection(BaseModel):
+    """A drawing: one metric, a line or a bar for every variant."""
+
+    model_config = Recipe.model_config
+
+    metric: str
+    """What is drawn."""
+    over: str | None = None
+    """The axis: `length`, `step`, …; without it every variant is a bar."""
+    at: dict[str, float | int | str] = {}
+    """Only what was taken there; over all else that is left, the mean is drawn."""
+    log: bool = False
+    """Both axes are logarithmic."""
+
+
+class ClaimSection(BaseModel):
+    """A claim, and the rule that says whether it was seen."""
+
+    model_config = Recipe.model_config
+
+    claim: str
+    """The claim in one sentence."""
+    metric: str
+    """What is judged."""
+    at: dict[str, float | int | str] = {}
+    """Only what was taken there; over all else that is left, the mean is judged."""
+    variant: str
+    """Whose value it is."""
+    against: str | None = None
+    """The variant it is held against (default: none, the value itself is judged)."""
+    by: Literal["difference", "ratio"] | None = None
+    """variant - against, or variant / against."""
+    at_most: float | None = None
+    """The claim holds up to here."""
+    at_least: float | None = None
+    """The claim holds from here on."""
+
+    @model_validator(mode="after")
+    def _check_rule(self) -> ClaimSection:
+        if (self.at_most is None) == (self.at_least is None):
+            raise ValueError("at_most: give this or at_least, the threshold of the claim, and not both")
+        if (self.against is None) != (self.by is None):
+            raise ValueError("by: difference or ratio must be said where `against` is, and only there")
+        return self
+
+
+class QuickSection(BaseModel):
+    """What a small size of the study has instead: enough to see that all of it works, and nothing more."""
+
+    model_config = Recipe.model_config
+
+    recipe: PathText | None = None
+    """Recipe of all variants that name none (default: that of the study)."""
+    overrides: Overrides = {}
+    """What all variants change besides; they come last."""
+    seeds: Annotated[list[CountOrZero] | None, Field(min_length=1)] = None
+    """Seeds (default: none, each variant once)."""
+    variants: Annotated[list[str] | dict[str, VariantSection], Field(min_length=1)] = []
+    """Names of the variants that remain, or other ones (default: all)."""
+    measure: MeasureSection | None = None
+    """What is measured (default: the same)."""
+    compare: bool = False
+    """Translate the test sets and compare the variants."""
 
 
 class StudySection(BaseModel):
@@ -51,9 +117,20 @@ class StudySection(BaseModel):
     """Translate the test sets and compare the variants at the end; false where settings are being chosen."""
     variants: Annotated[dict[str, VariantSection], Field(min_length=1)]
     """The systems, by name; all others are compared with the first."""
+    train: bool = True
+    """Train the variants; false where they are measured as they begin."""
+    measure: MeasureSection = MeasureSection()
+    """What is measured of every variant, beyond what training and comparison tell."""
+    pictures: list[PictureSection] = []
+    """What the page of the study shows."""
+    claims: list[ClaimSection] = []
+    """What the study judges."""
+    quick: QuickSection | None = None
+    """A small size of the study, for `--quick`."""
 
     @model_validator(mode="after")
     def _check_variants(self) -> StudySection:
+        known = [*self.variants, *(self.quick.variants if self.quick else ())]
         for name, variant in self.variants.items():
             if not _NAME.fullmatch(name) or name in _TAKEN:
                 raise ValueError(
@@ -66,9 +143,25 @@ class StudySection(BaseModel):
             raise ValueError("run_dir: must hold no comma, which separates runs on the command line")
         if self.seeds and len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds: must differ, but are {self.seeds}")
+        if self.quick and isinstance(self.quick.variants, list):
+            for name in self.quick.variants:
+                if name not in self.variants:
+                    raise ValueError(f"quick.variants: there is no variant {name}; {_among(self.variants)}")
+        for number, claim in enumerate(self.claims, start=1):
+            for meant in (claim.variant, claim.against):
+                if meant is not None and meant not in known:
+                    raise ValueError(f"claims: claim {number} is about {meant}, but {_among(self.variants)}")
+        if not self.train and self.compare:
+            raise ValueError("compare: nothing is trained, so nothing can be compared; set it to false")
+        if not self.train and not self.measure.names:
+            raise ValueError("measure: nothing is trained, so something must be measured; name a measure")
         if self.compare and len(self.variants) == 1:
             raise ValueError("compare: there is one variant only; add another, or set compare to false")
         return self
+
+
+def _among(names: Iterable[str]) -> str:
+    return f"the variants are {', '.join(names)}"
 
 
 def read_section(

@@ -125,7 +125,7 @@ def write_results(study: Study, results: Sequence[Result]) -> None:
     """Write `study.json` and `trials.tsv` into the study's directory."""
     facts = {
         "study": str(study.path),
-        "compare": study.compare,
+        "compare": study.section.compare,
         "trials": [
             {**asdict(result), "overrides": {one.key: one.value for one in trial.overrides}}
             for trial, result in zip(study.trials, results, strict=True)

@@ -63,7 +63,7 @@ def test_later_layers_win_and_every_trial_has_its_own_place(write: Write) -> Non
     assert {(one.recipe.training.max_steps, one.recipe.training.seed) for one in study.trials} == {(3, 9)}
     assert [str(one.run_dir) for one in study.trials] == ["runs/studies/s/plain", "runs/studies/s/hot"]
     assert (plain.special, hot.special) == ({}, {"training.learning_rate": 3e-2, "training.dropout": 0.4})
-    assert study.compare
+    assert study.section.compare
 
 
 def test_seeds_make_a_trial_each(write: Write) -> None:
@@ -81,7 +81,7 @@ def test_the_command_line_chooses_seeds_and_comparison(write: Write) -> None:
     """Pins that run_dir, seeds and compare are the study's and no keys of the recipes."""
     study = load_study(write(STUDY), ["seeds=[8]", "compare=false"])
     assert [one.name for one in study.trials] == ["plain_seed8", "hot_seed8"]
-    assert not study.compare
+    assert not study.section.compare
 
 
 def test_the_words_of_a_trial_make_the_same_recipe(write: Write) -> None:
@@ -288,7 +288,7 @@ def test_both_models_are_tuned_by_the_same_trials(repository: Path, monkeypatch:
     grids = []
     for name in ("transformer", "lstm"):
         study = load_study(f"recipes/studies/tune_multi30k_de_en_{name}.yaml")
-        assert not study.compare
+        assert not study.section.compare
         assert {one.recipe.model.architecture for one in study.trials} == {name}
         grids.append([(one.variant, one.recipe.training) for one in study.trials])
     assert grids[0] == grids[1] and len(grids[0]) == 6

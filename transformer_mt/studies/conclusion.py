@@ -1,0 +1,117 @@
+"""What a study came to: numbers, verdicts, where they were made; to study.json and back, and as a table.
+
+Plain data, from which the pages are drawn. Knows no models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from transformer_mt import __version__
+from transformer_mt.errors import CheckpointError
+from transformer_mt.json_file import read_json, write_json
+from transformer_mt.studies.measured import made_on, read_values
+from transformer_mt.studies.study import Study
+from transformer_mt.studies.study_file import PictureSection
+from transformer_mt.studies.trials import Result, align
+from transformer_mt.studies.verdicts import Summary, Value, Verdict, judge
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """All that the page of a study shows."""
+
+    name: str
+    """Of the study file, without its ending."""
+    quick: bool
+    """Whether this is the small size, whose numbers say nothing about the claims."""
+    command: str
+    """What makes it again."""
+    text: str
+    """The study file."""
+    variants: tuple[str, ...]
+    seeds: tuple[int, ...]
+    """Empty where every variant ran once, with its recipe's seed."""
+    states: dict[str, str]
+    """Trial -> how its training ended; empty where nothing is trained."""
+    values: tuple[Value, ...]
+    verdicts: tuple[Verdict, ...]
+    pictures: tuple[PictureSection, ...]
+    report: bool
+    """Whether a comparison of the variants on their test sets lies beside it (report.html)."""
+    version: str
+    made_on: tuple[dict[str, str | int], ...]
+    """The machines, threads and versions of torch that measured."""
+
+
+def conclude(study: Study, results: Sequence[Result]) -> Conclusion:
+    """Judge the claims of a study by what was measured."""
+    values = tuple(read_values(study))
+    section = study.section
+    return Conclusion(
+        name=study.path.stem,
+        quick=study.quick,
+        command=f"transformer-mt study {study.path}{' --quick' if study.quick else ''}",
+        text=study.path.read_text(encoding="utf-8-sig"),
+        variants=tuple(section.variants),
+        seeds=tuple(section.seeds or ()),
+        states={Path(one.run_dir).name: one.state for one in results} if section.train else {},
+        values=values,
+        verdicts=tuple(judge(claim, values) for claim in section.claims),
+        pictures=tuple(section.pictures),
+        report=(study.run_dir / "report.html").exists(),
+        version=__version__,
+        made_on=tuple(made_on(study)),
+    )
+
+
+def write_conclusion(study: Study, conclusion: Conclusion) -> None:
+    """Add it to study.json."""
+    path = study.run_dir / "study.json"
+    pictures = [one.model_dump() for one in conclusion.pictures]
+    facts: dict[str, Any] = {**asdict(conclusion), "pictures": pictures}
+    write_json(path, {**(read_json(path) or {}), "conclusion": facts})
+
+
+def read_conclusion(path: Path) -> Conclusion | None:
+    """What a study.json concludes, or None where it does not (yet), or there is none.
+
+    Raises:
+        CheckpointError: the file is damaged, or is not what a study wrote.
+    """
+    facts = (read_json(path) or {}).get("conclusion")
+    if facts is None:
+        return None
+    try:
+        return TypeAdapter(Conclusion).validate_python(facts)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise CheckpointError(f"{path}: conclusion.{where}: is not what a study wrote; delete it") from None
+
+
+def verdict_table(conclusion: Conclusion) -> str:
+    """The verdicts for a terminal."""
+    rows = [[one.outcome, found_text(one.found), one.claim, one.rule] for one in conclusion.verdicts]
+    table = align([["verdict", "found", "claim", "judged by"], *rows], left={0, 1, 2, 3})
+    if conclusion.quick:
+        table += "\nThis is the quick size: it shows that the study works, and says nothing about the claims."
+    return table
+
+
+def found_text(found: Summary | None) -> str:
+    """A number with its spread and the number of runs."""
+    if found is None:
+        return "not measured"
+    runs = f"{found.runs} run{'s' * (found.runs != 1)}"
+    spread = "" if found.sd is None else f" ± {found.sd:.2g}"
+    return f"{number_text(found.mean)}{spread} ({runs})"
+
+
+def number_text(number: float) -> str:
+    """A number with four digits that count, thousands parted."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"

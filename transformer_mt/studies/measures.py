@@ -1,0 +1,39 @@
+"""What studies can measure of a trial: the names and settings of all measures, and who makes each.
+
+A measure yields numbers of one recipe; this module knows which there are and no more of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from pydantic import BaseModel
+
+from transformer_mt.config import Recipe
+from transformer_mt.studies.values import Measured
+
+
+class MeasureSection(BaseModel):
+    """The measures of a study, each with its settings."""
+
+    model_config = Recipe.model_config
+
+    @property
+    def names(self) -> list[str]:
+        """Those that are asked for."""
+        return [name for name in type(self).model_fields if getattr(self, name) is not None]
+
+
+def measure(
+    recipe: Recipe, section: MeasureSection, device: torch.device, *, finished: bool
+) -> Iterator[Measured]:
+    """All numbers that a study asks for, of one trial, in this process.
+
+    Args:
+        recipe: of the trial; where the study trains, its run_dir holds what training left.
+        section: what is asked for.
+        device: where models run.
+        finished: False where training came to no good end: then only its record is read.
+    """
+    yield from ()
