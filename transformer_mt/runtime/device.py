@@ -17,6 +17,7 @@ import torch
 from transformer_mt.errors import ConfigError
 from transformer_mt.runtime.cores import usable_cores
 from transformer_mt.runtime.distributed import ALONE, Ranks
+from transformer_mt.runtime.memory import status_bytes
 
 # glibc mallopt parameters (malloc.h).
 _M_TRIM_THRESHOLD = -1
@@ -158,7 +159,10 @@ def peak_memory(device: torch.device) -> int:
     """Bytes: the most this process has held (resident memory on a CPU, allocated memory on a GPU)."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
+    if sys.platform == "linux" and (peak := status_bytes("VmHWM:")):
+        return peak
     unit = 1 if sys.platform == "darwin" else 1024
+    # On Linux this is no less than what the process held that started this one.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 

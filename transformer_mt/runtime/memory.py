@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,12 +36,38 @@ def usable_memory(device: torch.device, root: Path = Path("/")) -> Memory:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return Memory(free + torch.cuda.memory_reserved(device), f"free on {device}")
-    held, mapped = (_field(root / "proc/self/status", name) * 1024 for name in ("VmRSS:", "VmSize:"))
+    held, mapped = (status_bytes(name, root) for name in ("VmRSS:", "VmSize:"))
     limits = [Memory(max(free, 0) // sharing_processes() + held, reason) for free, reason in _free(root)]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:  # which counts what is mapped, not what is held
         limits.append(Memory(max(soft - mapped, 0) + held, "limit of this process (ulimit -v)"))
     return min(limits)
+
+
+@contextmanager
+def refusing_memory(device: torch.device) -> Iterator[None]:
+    """While it lasts, a CPU refuses what is more than `usable_memory`, as a card does by itself.
+
+    What is too large is an error then, instead of the end of the process.
+    """
+    mapped = status_bytes("VmSize:")
+    if device.type != "cpu" or not mapped:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = mapped + max(usable_memory(device).limit - status_bytes("VmRSS:"), 0)
+    resource.setrlimit(
+        resource.RLIMIT_AS, (limit if soft == resource.RLIM_INFINITY else min(limit, soft), hard)
+    )
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def status_bytes(name: str, root: Path = Path("/")) -> int:
+    """A number of /proc/self/status, such as `VmRSS:`, in bytes; 0 where it is not told."""
+    return _field(root / "proc/self/status", name) * 1024
 
 
 def _free(root: Path) -> Iterator[tuple[int, str]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from transformer_mt.runtime.device import peak_memory, reset_peak_memory
-from transformer_mt.runtime.memory import usable_memory
+from transformer_mt.runtime import memory as module
+from transformer_mt.runtime.device import is_out_of_memory, peak_memory, reset_peak_memory
+from transformer_mt.runtime.memory import Memory, refusing_memory, status_bytes, usable_memory
 
 CPU = torch.device("cpu")
 KIB, MIB = 1024, 1 << 20
@@ -87,3 +90,30 @@ def test_a_peak_that_is_over_is_forgotten() -> None:
     del block
     assert reset_peak_memory(CPU)
     assert peak_memory(CPU) < before + 150 * MIB
+
+
+def test_a_peak_is_that_of_this_process_alone() -> None:
+    """What another process held that started this one would hide all that is smaller."""
+    ask = "from transformer_mt.runtime.device import *; print(peak_memory(torch.device('cpu')))"
+    program = (
+        "import subprocess, sys; held = b'x' * (900 << 20); "
+        f"subprocess.run([sys.executable, '-c', {ask!r}], check=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert 50 * MIB < int(done.stdout) < 800 * MIB
+
+
+def test_what_is_too_large_is_refused_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it a process that takes too much is killed, and what it had found is lost."""
+    if not status_bytes("VmSize:"):
+        pytest.skip("/proc/self/status does not tell how much is mapped")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    monkeypatch.setattr(
+        module, "usable_memory", lambda device: Memory(status_bytes("VmRSS:") + 600 * MIB, "this test")
+    )
+    with refusing_memory(CPU):
+        assert torch.ones(100 * MIB, dtype=torch.uint8).numel() == 100 * MIB
+        with pytest.raises(RuntimeError) as caught:
+            torch.ones(900 * MIB, dtype=torch.uint8)
+        assert is_out_of_memory(caught.value)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
