@@ -20,7 +20,7 @@ def test_a_compiled_run_equals_a_plain_one(copy_task, monkeypatch: pytest.Monkey
     """B113, B139: a key that is read nowhere, validation that compiles its own modes and shapes anew, and
     names of weights that only a compiled model has: the run continues as a plain one."""
     torch._dynamo.reset()
-    monkeypatch.setattr("transformer_mt.cli.build_trainer.compiler_fault", lambda device: None)
+    monkeypatch.setattr("transformer_mt.training.build.compiler_fault", lambda device: None)
     counter = CompileCounterWithBackend("eager")
     monkeypatch.setattr(
         Transformer, "compile_layers", partialmethod(Transformer.compile_layers, backend=counter)

@@ -312,7 +312,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "B139",
         "a missing compiler is not looked for",
-        "cli/build_trainer.py",
+        "training/build.py",
         "fault = compiler_fault(device) if config.compile else None",
         "fault = None",
         ("end_to_end/test_compile.py::test_without_a_compiler_the_run_goes_on",),

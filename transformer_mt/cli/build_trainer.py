@@ -5,7 +5,6 @@ Training knows no decoding: what translates the validation set is put together h
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,20 +21,15 @@ from transformer_mt.decoding.shares import translate_in_shares
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import CheckpointError, DataError, DivergenceError
 from transformer_mt.evaluation.scores import score
-from transformer_mt.model.build import Model, build_model
-from transformer_mt.model.transformer import Transformer
+from transformer_mt.model.build import Model
 from transformer_mt.pictures import attention_figure
-from transformer_mt.runtime.device import compiler_fault
 from transformer_mt.runtime.distributed import ALONE, Ranks
-from transformer_mt.runtime.seeds import seed_weights
 from transformer_mt.text.noise import NoiseRates
 from transformer_mt.text.trained_on import TrainedOn
-from transformer_mt.training.ema import Ema
+from transformer_mt.training.build import new_updater
 from transformer_mt.training.loader import pick_workers
 from transformer_mt.training.logbook import Logbook
-from transformer_mt.training.optimizer import build_optimizer
-from transformer_mt.training.precision import loss_scaler
-from transformer_mt.training.step import LossModule, Updater
+from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
 from transformer_mt.training.trainer import Trainer, ValidationSet
 
@@ -46,34 +40,9 @@ def build_updater(
     recipe: Recipe, prepared: PreparedData, device: torch.device, ranks: Ranks = ALONE
 ) -> tuple[Model, Updater]:
     """A model with initial weights, and all that one update of it needs; the precision must be resolved."""
-    config = recipe.training
-    seed_weights(config.seed)
-    model = build_model(
-        recipe.model,
-        prepared.tokenizers.src.vocab_size,
-        prepared.tokenizers.tgt.vocab_size,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        activation_dropout=config.activation_dropout,
-        gradient_checkpointing=config.gradient_checkpointing,
-    ).to(device)
-    fault = compiler_fault(device) if config.compile else None
-    if fault:
-        print(f"transformer-mt: warning: training.compile: goes on without it: {fault}", file=sys.stderr)
-    elif config.compile:
-        assert isinstance(model, Transformer)  # the recipe's checks see to it
-        model.compile_layers()
+    vocab_sizes = prepared.tokenizers.src.vocab_size, prepared.tokenizers.tgt.vocab_size
+    model, updater = new_updater(recipe, vocab_sizes, device, ranks)
     _check_valid_lengths(recipe, prepared, model.max_length)
-    updater = Updater(
-        LossModule(model, config.label_smoothing),
-        build_optimizer(model, config),
-        loss_scaler(config.precision, device),
-        Ema(model, config.ema) if config.ema else None,
-        config,
-        config.precision,
-        device,
-        ranks,
-    )
     return model, updater
 
 
