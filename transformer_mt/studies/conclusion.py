@@ -108,8 +108,18 @@ def found_text(found: Summary | None) -> str:
     if found is None:
         return "not measured"
     runs = f"{found.runs} run{'s' * (found.runs != 1)}"
-    spread = "" if found.sd is None else f" ± {found.sd:.2g}"
-    return f"{number_text(found.mean)}{spread} ({runs})"
+    return f"{mean_text(found)} ({runs})"
+
+
+def mean_text(found: Summary) -> str:
+    """A mean with its standard deviation, where there are several runs."""
+    if found.sd is None:
+        return number_text(found.mean)
+    return (
+        f"{number_text(found.mean)} ± {found.sd:,.0f}"
+        if found.sd >= 100
+        else f"{number_text(found.mean)} ± {found.sd:.2g}"
+    )
 
 
 def number_text(number: float) -> str:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from transformer_mt.evaluation import charts
 from transformer_mt.json_file import write_text
-from transformer_mt.studies.conclusion import Conclusion, found_text, number_text, read_conclusion
+from transformer_mt.studies.conclusion import Conclusion, found_text, mean_text, number_text, read_conclusion
 from transformer_mt.studies.study_file import PictureSection
 from transformer_mt.studies.values import At
 from transformer_mt.studies.verdicts import Summary, Value, at_text, by_seed, summary
@@ -180,5 +180,4 @@ def _cell(values: Sequence[Value], variant: str) -> str:
     found = summary(one.measured.value for one in own if one.measured.value is not None)
     if found is None:
         return "none" if own else ""
-    spread = "" if found.sd is None else f" ± {found.sd:.2g}"
-    return f"{number_text(found.mean)}{spread}"
+    return mean_text(found)

@@ -292,3 +292,56 @@ def test_both_models_are_tuned_by_the_same_trials(repository: Path, monkeypatch:
         assert {one.recipe.model.architecture for one in study.trials} == {name}
         grids.append([(one.variant, one.recipe.training) for one in study.trials])
     assert grids[0] == grids[1] and len(grids[0]) == 6
+
+
+QUICK = """\
+quick:
+  recipe: ../other.yaml
+  seeds: [5]
+  variants: [hot]
+  overrides: {training.max_steps: 2, training.dropout: 0.0}
+"""
+
+
+def test_the_quick_size_comes_last_and_stays_apart(write: Write) -> None:
+    """Pins recipe, seeds, variants and the order of overrides; the full size knows nothing of it."""
+    path = write(STUDY + QUICK)
+    quick = load_study(path, quick=True)
+    (hot,) = quick.trials
+    assert (hot.name, hot.recipe.model.architecture) == ("hot_seed5", "lstm")
+    assert (hot.recipe.training.max_steps, hot.recipe.training.dropout) == (2, 0.0)
+    assert hot.recipe.training.learning_rate == 3e-2
+    assert (str(quick.run_dir), quick.section.compare, quick.quick) == ("runs/studies/s_quick", False, True)
+    full = load_study(path)
+    assert len(full.trials) == 2 and full.trials[0].recipe.training.max_steps == 7
+    own = load_study(path, ["run_dir=runs/q", "seeds=[7]", "training.max_steps=1"], quick=True)
+    assert (own.trials[0].name, str(own.run_dir)) == ("hot_seed7", "runs/q")
+    assert own.trials[0].recipe.training.max_steps == 1
+
+
+def test_the_quick_size_may_have_variants_of_its_own(write: Write) -> None:
+    text = STUDY + "quick: {variants: {small: {overrides: {model.preset: tiny}}}}\n"
+    (small,) = load_study(write(text), quick=True).trials
+    assert (small.name, small.recipe.training.max_steps) == ("small", 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (STUDY + "quick: {variants: [cold]}\n", "quick.variants: there is no variant cold; the variants are"),
+        (STUDY + "train: false\n", "compare: nothing is trained, so nothing can be compared"),
+        (STUDY + "train: false\ncompare: false\n", "measure: nothing is trained, so something must be"),
+        (
+            STUDY + "claims: [{claim: x, metric: m, variant: cold, at_most: 1}]\n",
+            "claims: claim 1 is about cold, but the variants are plain, hot",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_told(write: Write, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_study(write(text))
+
+
+def test_a_study_without_a_quick_size_says_so(write: Write) -> None:
+    with pytest.raises(ConfigError, match=r"s\.yaml: has no quick size"):
+        load_study(write(STUDY), quick=True)

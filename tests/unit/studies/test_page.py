@@ -1,0 +1,147 @@
+"""The pages of studies: every number and verdict, nothing from outside as markup; study.json reads back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.made_up_study import made_up_study
+from tests.unit.evaluation.test_report import EVIL, Page
+from transformer_mt.errors import CheckpointError
+from transformer_mt.json_file import read_json, write_json
+from transformer_mt.studies.conclusion import (
+    Conclusion,
+    conclude,
+    read_conclusion,
+    verdict_table,
+    write_conclusion,
+)
+from transformer_mt.studies.page import write_overview, write_page
+from transformer_mt.studies.study_file import ClaimSection, PictureSection
+from transformer_mt.studies.values import Measured
+from transformer_mt.studies.verdicts import Value, judge
+
+
+def claim(**keys: Any) -> ClaimSection:
+    """A claim that b needs at most half of a, with other keys laid over it."""
+    rule = {"claim": "half of it", "metric": "mib", "variant": "b", "against": "a", "by": "ratio"}
+    return ClaimSection.model_validate({**rule, "at": {"length": 8}, "at_most": 0.5, **keys})
+
+
+def conclusion(**changes: Any) -> Conclusion:
+    """Two variants with two seeds: memory at two lengths, and a loss at a hundred steps."""
+    values = [
+        Value(variant, seed, Measured("mib", factor * length + seed, {"length": length}))
+        for variant, factor in (("a", 100.0), ("b", 20.0))
+        for seed in (1, 2)
+        for length in (8, 16)
+    ]
+    values += [Value("a", 1, Measured("loss", 9.0 - step / 20, {"step": step})) for step in range(100)]
+    values += [Value("b", 1, Measured("score", None))]
+    claims = [claim(), claim(claim=EVIL, at_most=0.1), claim(claim="no", metric="absent")]
+    made = Conclusion(
+        name="s",
+        quick=False,
+        command="transformer-mt study s.yaml",
+        text=f"# {EVIL}\n",
+        variants=("a", "b"),
+        seeds=(1, 2),
+        states={"a_seed1": "finished", "b_seed1": "diverged"},
+        values=tuple(values),
+        verdicts=tuple(judge(one, values) for one in claims),
+        pictures=(
+            PictureSection(metric="mib", over="length", log=True),
+            PictureSection(metric="mib"),
+            PictureSection(metric="loss", over="step"),
+            PictureSection(metric="absent"),
+        ),
+        report=True,
+        version="1.2",
+        made_on=({"machine": "m", "threads": 2, "torch": "2.13.0"},),
+    )
+    return replace(made, **changes)
+
+
+def page_of(folder: Path, made: Conclusion) -> tuple[str, Page]:
+    """The text of a page, and its parts."""
+    write_page(made, folder / "index.html")
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    return text, Page(text)
+
+
+def test_the_page_shows_numbers_verdicts_and_where_they_were_made(tmp_path: Path) -> None:
+    """Pins a mean and its spread, what was not measured, three verdicts, and no table of a long curve."""
+    text, page = page_of(tmp_path, conclusion())
+    words = " ".join(page.text.split())
+    assert "length 8 801.5 ± 0.71 161.5 ± 0.71" in words
+    assert "Score" in words and "none" in words
+    assert re.findall("not confirmed|confirmed|undecided", words)[:3] == [
+        "confirmed",
+        "not confirmed",
+        "undecided",
+    ]
+    assert "b / a, mib at length 8: at most 0.5" in words
+    assert "x86" not in words and "m, 2 threads, torch 2.13.0" in words and "Seeds: 1, 2." in words
+    assert "b_seed1 (diverged)" in words and "a_seed1 (finished)" not in words
+    assert page.tags["svg"] == 3 and page.tags["h3"] == 2
+    assert "2 runs of each variant; lines span the extremes; both axes logarithmic" in words
+    assert "mean over length" in words
+    assert page.tags["script"] == 0 and EVIL not in text
+
+
+def test_a_quick_page_says_that_it_says_nothing(tmp_path: Path) -> None:
+    told = "says nothing about the claims"
+    assert told in page_of(tmp_path, conclusion(quick=True))[0]
+    assert told not in page_of(tmp_path, conclusion())[0]
+    assert told in verdict_table(conclusion(quick=True))
+
+
+def test_the_table_of_verdicts_for_a_terminal() -> None:
+    head, first, *_ = verdict_table(conclusion()).split("\n")
+    assert head.split() == ["verdict", "found", "claim", "judged", "by"]
+    assert re.split("  +", first) == [
+        "confirmed",
+        "0.2015 ± 0.0007 (2 runs)",
+        "half of it",
+        "b / a, mib at length 8: at most 0.5",
+    ]
+
+
+def test_one_page_for_all_studies_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pins that study.json reads back, and that a study which concludes nothing is left out."""
+    monkeypatch.chdir(tmp_path)
+    study = made_up_study(tmp_path, "run_dir=runs/one")
+    study.run_dir.mkdir(parents=True)
+    write_json(study.run_dir / "study.json", {"study": "s.yaml", "trials": []})
+    write_conclusion(study, conclusion())
+    assert read_conclusion(study.run_dir / "study.json") == conclusion()
+    assert (read_json(study.run_dir / "study.json") or {})["trials"] == []
+    (tmp_path / "runs" / "two").mkdir()
+    write_json(tmp_path / "runs" / "two" / "study.json", {"study": "t.yaml", "trials": []})
+    overview = write_overview(tmp_path / "runs")
+    text = overview.read_text(encoding="utf-8")
+    assert text.count("<section") == 1 and 'href="one/index.html"' in text
+    assert "half of it" in " ".join(Page(text).text.split()) and EVIL not in text
+
+
+def test_a_conclusion_that_no_study_wrote_is_told(tmp_path: Path) -> None:
+    write_json(tmp_path / "study.json", {"conclusion": {"name": 1}})
+    with pytest.raises(CheckpointError, match=r"study\.json: conclusion\.name: is not what a study wrote"):
+        read_conclusion(tmp_path / "study.json")
+    assert read_conclusion(tmp_path / "absent.json") is None
+
+
+def test_a_study_concludes_from_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pins the command, the file, and that values stand by variant; nothing was measured here."""
+    monkeypatch.chdir(tmp_path)
+    made = conclude(made_up_study(tmp_path), [])
+    assert (made.name, made.command, made.variants) == (
+        "s",
+        f"transformer-mt study {tmp_path / 's.yaml'}",
+        ("low", "mid", "wide"),
+    )
+    assert made.values == () and made.text.startswith("run_dir: runs/s")
