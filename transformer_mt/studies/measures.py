@@ -11,6 +11,8 @@ import torch
 from pydantic import BaseModel
 
 from transformer_mt.config import Recipe
+from transformer_mt.studies import update_cost
+from transformer_mt.studies.update_cost import UpdateCost
 from transformer_mt.studies.values import Measured
 
 
@@ -18,6 +20,9 @@ class MeasureSection(BaseModel):
     """The measures of a study, each with its settings."""
 
     model_config = Recipe.model_config
+
+    update_cost: UpdateCost | None = None
+    """Seconds and memory of a training update, by length."""
 
     @property
     def names(self) -> list[str]:
@@ -34,6 +39,8 @@ def measure(
         recipe: of the trial; where the study trains, its run_dir holds what training left.
         section: what is asked for.
         device: where models run.
-        finished: False where training came to no good end: then only its record is read.
+        finished: False where training came to no good end: then nothing is asked of its weights.
     """
-    yield from ()
+    # What something costs does not depend on what was learned.
+    if section.update_cost is not None:
+        yield from update_cost.measure(recipe, section.update_cost, device)

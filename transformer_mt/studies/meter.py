@@ -20,13 +20,13 @@ MIB = 2**20
 Found = TypeVar("Found")
 
 
-def seconds_of(work: Callable[[], object], device: torch.device) -> float:
-    """How long the work takes until the device has done it."""
+def timed(work: Callable[[], Found], device: torch.device) -> tuple[Found, float]:
+    """What the work gives, and the seconds until the device has done it."""
     _wait(device)
     started = time.perf_counter()
-    work()
+    found = work()
     _wait(device)
-    return time.perf_counter() - started
+    return found, time.perf_counter() - started
 
 
 def peak_of(work: Callable[[], Found], device: torch.device) -> tuple[Found, float | None]:

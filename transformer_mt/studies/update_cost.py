@@ -1,7 +1,7 @@
-"""What a training update costs by the length of its sentences: seconds, memory, bytes kept for going backwards.
+"""What a training update costs by the length of its sentences: seconds, memory, bytes kept for backward.
 
-Weights and sentences are random, since none of this depends on what they are. All is measured in this process,
-nothing is estimated; knows no data and no training run.
+Weights and sentences are random, since none of this depends on what they are. All is measured in this
+process, nothing is estimated; knows no data and no training run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import torch
@@ -21,8 +22,8 @@ from transformer_mt.errors import ConfigError
 from transformer_mt.model.build import Model
 from transformer_mt.runtime.device import autocast_dtype, pick_precision
 from transformer_mt.runtime.memory import refusing_memory
-from transformer_mt.studies.meter import MIB, if_it_fits, peak_of, saved_mib, seconds_of
-from transformer_mt.studies.random_ids import random_batch, vocab_sizes
+from transformer_mt.studies.meter import MIB, if_it_fits, peak_of, saved_mib, timed
+from transformer_mt.studies.random_ids import random_batch
 from transformer_mt.studies.values import Measured
 from transformer_mt.training.build import new_updater
 from transformer_mt.training.precision import autocast
@@ -70,7 +71,8 @@ def measure(recipe: Recipe, settings: UpdateCost, device: torch.device) -> Itera
         fits = model_mib is not None
         for length in sorted(settings.lengths):
             rows = max(1, round(settings.tokens / length))
-            cost = _cost(random_batch(rows, length, recipe), recipe, settings, device) if fits else _Cost()
+            batch = random_batch(rows, length, recipe.tokenizer.vocab_size)
+            cost = _cost(batch, recipe, settings, device) if fits else _Cost()
             fits = cost.seconds is not None
             speed = None if cost.seconds is None else rows * length / cost.seconds
             at = {"length": length}
@@ -84,8 +86,8 @@ def _check_lengths(recipe: Recipe, settings: UpdateCost) -> None:
     model = recipe.model
     if model.positions == "learned" and max(settings.lengths) > model.max_positions:
         raise ConfigError(
-            f"measure.update_cost.lengths: {max(settings.lengths)} is beyond the learned positions, which end "
-            f"at model.max_positions {model.max_positions}; raise that, or measure shorter sentences"
+            f"measure.update_cost.lengths: {max(settings.lengths)} is beyond the learned positions, which "
+            f"end at model.max_positions {model.max_positions}; raise that, or measure shorter sentences"
         )
 
 
@@ -100,26 +102,21 @@ def _cost(batch: Batch, recipe: Recipe, settings: UpdateCost, device: torch.devi
 
 def _seconds(batch: Batch, recipe: Recipe, settings: UpdateCost, device: torch.device) -> float | None:
     """Of an update of a new model; None where the memory does not hold the batch in one piece."""
-    _, updater = new_updater(recipe, vocab_sizes(recipe), device)
+    _, updater = _new(recipe, device)
     times = []
     for step in range(1, settings.updates + 2):
-        whole = False
-
-        def update(step: int = step) -> None:
-            nonlocal whole
-            whole = updater.run(step, [batch]).pieces == 1
-
         try:
-            times.append(seconds_of(update, device))
+            update, seconds = timed(partial(updater.run, step, [batch]), device)
         except ConfigError:  # one sentence is too much
             return None
-        if not whole:
+        if update.pieces > 1:
             return None
+        times.append(seconds)
     return statistics.median(times[1:])
 
 
 def _saved_mib(batch: Batch, recipe: Recipe, device: torch.device) -> float:
-    model, updater = new_updater(recipe, vocab_sizes(recipe), device)
+    model, updater = _new(recipe, device)
     precision = recipe.training.precision
     packs = model.has_packed_kernel(device, autocast_dtype(precision))
     given = (batch.packed() if packs else batch).to(device)
@@ -134,11 +131,15 @@ def _saved_mib(batch: Batch, recipe: Recipe, device: torch.device) -> float:
 
 def _model_mib(recipe: Recipe, device: torch.device) -> float:
     """Counted after an update of a few tokens, when all of it exists."""
-    model, updater = new_updater(recipe, vocab_sizes(recipe), device)
-    batch = random_batch(1, 2, recipe)
+    model, updater = _new(recipe, device)
+    batch = random_batch(1, 2, recipe.tokenizer.vocab_size)
     updater.run(1, [batch])
     updater.replay(2, [batch])
     return sum(tensor.nbytes for tensor in _lasting(model, updater)) / MIB
+
+
+def _new(recipe: Recipe, device: torch.device) -> tuple[Model, Updater]:
+    return new_updater(recipe, (recipe.tokenizer.vocab_size,) * 2, device)
 
 
 def _lasting(model: Model, updater: Updater) -> Iterator[Tensor]:
