@@ -332,6 +332,8 @@ class TrainingConfig(_Section):
     """Updates between validations."""
     log_every: Count = 50
     """Updates between log lines."""
+    probe_every: CountOrZero = 0
+    """Updates between probes of the attention, which studies draw; 0 is off."""
     keep_last: Count = 5
     """Newest checkpoints kept; best is always kept."""
     keep_every: CountOrZero = 0

@@ -33,6 +33,7 @@ CHANGEABLE = frozenset(
         "training.save_every",
         "training.validate_every",
         "training.log_every",
+        "training.probe_every",
         "training.keep_last",
         "training.keep_every",
         "training.workers",

@@ -248,6 +248,7 @@ def _trained(trainer: Trainer, ranks: Ranks, said: Iterable[str]) -> int:
                 return stop.exit_code
             except DivergenceError as error:
                 if not trainer.go_back():
+                    logbook.note("diverged", trainer.progress.step)
                     raise
                 progress = trainer.progress
                 factor = f"1/{2**progress.rollbacks} of the learning rate"

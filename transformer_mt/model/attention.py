@@ -7,7 +7,7 @@ K beam. Masks are bool, True = may attend. This module knows nothing of layers, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -165,6 +165,8 @@ class MultiHeadAttention(nn.Module):
         self.rotary = rotary
         self.dropout = dropout
         self.scale = scale
+        self.watch: Callable[[Tensor, Tensor, Tensor | None], None] | None = None
+        """Shown queries, keys and mask before they are attended, on every way but the packed kernel's."""
         kv_width = 2 * self.num_kv_heads * self.head_dim
         if cross:
             self.query = nn.Linear(d_model, d_model)
@@ -277,6 +279,8 @@ class MultiHeadAttention(nn.Module):
         return query, key, value
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        if self.watch is not None:
+            self.watch(query, key, mask)
         rate = self.dropout if self.training else 0.0
         return attend(query, key, value, mask, dropout_rate=rate, scale=self.scale)
 

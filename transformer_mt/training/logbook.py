@@ -156,6 +156,15 @@ class Logbook:
         )
         self.say(f"step {record['step']} validation: {shown}")
 
+    def probe(self, record: Record) -> None:
+        """A record of one probe of the attention; it is drawn and not said."""
+        self._write("probe", record)
+
+    def note(self, kind: str, step: int) -> None:
+        """Something that the records shall tell of a step: `skipped` for an update that was not finite,
+        `diverged` for the end of a training that could not go on."""
+        self._write(kind, {"step": step})
+
     def samples(self, step: int, rows: Sequence[tuple[str, str, str]]) -> None:
         """Source, reference and translation of fixed validation lines."""
         lines = ["source\treference\ttranslation", *("\t".join(_cell(text) for text in row) for row in rows)]
@@ -207,6 +216,12 @@ class SilentLogbook(Logbook):
         """Silent."""
 
     def validation(self, record: Record) -> None:
+        """Silent."""
+
+    def probe(self, record: Record) -> None:
+        """Silent."""
+
+    def note(self, kind: str, step: int) -> None:
         """Silent."""
 
     def samples(self, step: int, rows: Sequence[tuple[str, str, str]]) -> None:

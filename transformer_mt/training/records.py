@@ -1,7 +1,8 @@
 """`metrics.jsonl`: every record of a run once, whatever interrupts it.
 
-Records past the step that a run continues from are cut off before they are written again. What a full disk
-does not take waits, whole, for the next record. Knows nothing of what the records say but kind and step.
+Records past the step that a run continues from are cut off before they are written again, and so is the word
+that it had diverged. What a full disk does not take waits, whole, for the next record. Knows nothing of what
+the records say but kind and step.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _cut(path: Path, last_step: int, *, validated: bool) -> None:
         try:
             record = json.loads(line)
             again = not validated and record["kind"] == "valid" and record["step"] == last_step
-            if record["step"] <= last_step and not again:
+            if record["step"] <= last_step and not again and record["kind"] != "diverged":
                 kept.append(line.decode("utf-8") + "\n")
         except (ValueError, KeyError, TypeError):
             continue

@@ -28,6 +28,7 @@ from transformer_mt.text.tokenizer import Tokenizers
 from transformer_mt.text.trained_on import TrainedOn
 from transformer_mt.training.divergence import FINITE, where_not_finite
 from transformer_mt.training.logbook import Logbook, Record, Totals
+from transformer_mt.training.probes import probe
 from transformer_mt.training.signals import BrokenOff, Signals
 from transformer_mt.training.state import (
     HIGHER_IS_BETTER,
@@ -205,6 +206,7 @@ class Trainer:
                 f"step {progress.step}: the memory did not hold it; done again with every micro-batch cut "
                 f"into {update.pieces}; a smaller training.max_tokens saves that time"
             )
+        self._probe(logbook, batches[0])
         if update.applied:
             progress.skipped_in_row = 0
         else:
@@ -218,10 +220,18 @@ class Trainer:
             progress.step % config.validate_every == 0 or progress.step >= config.max_steps
         )
 
+    def _probe(self, logbook: Logbook, batch: Batch) -> None:
+        """Look at the attention, where that is due; its time counts in no speed."""
+        step, every, updater = self.progress.step, self.config.probe_every, self.updater
+        if every and step % every == 0 and self._ranks.first:
+            with _uncompiled(self.config):
+                logbook.probe({"step": step, **probe(self.model, batch, updater.precision, updater.device)})
+
     def _count_skipped(self, logbook: Logbook, batches: Sequence[Batch]) -> None:
         progress = self.progress
         progress.skipped += 1
         progress.skipped_in_row += 1
+        logbook.note("skipped", progress.step)
         logbook.say(f"step {progress.step}: loss or gradient was not finite; the weights were left alone")
         if progress.skipped_in_row >= MAX_SKIPPED_IN_ROW:
             findings = self._ranks.gathered(where_not_finite(self.updater, progress.step, batches))
