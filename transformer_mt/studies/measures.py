@@ -11,7 +11,8 @@ import torch
 from pydantic import BaseModel
 
 from transformer_mt.config import Recipe
-from transformer_mt.studies import update_cost
+from transformer_mt.studies import decoding_cost, update_cost
+from transformer_mt.studies.decoding_cost import DecodingCost
 from transformer_mt.studies.update_cost import UpdateCost
 from transformer_mt.studies.values import Measured
 
@@ -23,6 +24,8 @@ class MeasureSection(BaseModel):
 
     update_cost: UpdateCost | None = None
     """Seconds and memory of a training update, by length."""
+    decoding_cost: DecodingCost | None = None
+    """Speed of decoding by beam and length, and bytes of the cache."""
 
     @property
     def names(self) -> list[str]:
@@ -44,3 +47,5 @@ def measure(
     # What something costs does not depend on what was learned.
     if section.update_cost is not None:
         yield from update_cost.measure(recipe, section.update_cost, device)
+    if section.decoding_cost is not None:
+        yield from decoding_cost.measure(recipe, section.decoding_cost, device)
