@@ -31,7 +31,7 @@ def read_cost(run_dir: Path, recipe: Recipe, step: int | None) -> Cost:
         CheckpointError: run.json is damaged.
     """
     info = read_json(run_dir / "run.json") or {}
-    records = _records(run_dir)
+    records = read_records(run_dir)
     training = [record for record in records if record.get("kind") == "train"]
     closed = info.get("cost")
     last: dict[str, Any] = next((one for one in reversed(records) if one.get("kind") == "valid"), {})
@@ -64,9 +64,30 @@ def read_curve(run_dir: Path) -> tuple[CurvePoint, ...]:
             bleu=_number(record.get("bleu")),
             nll=_number(record.get("nll")),
         )
-        for record in _records(run_dir)
+        for record in read_records(run_dir)
         if record.get("kind") == "valid"
     )
+
+
+def read_records(run_dir: Path) -> list[dict[str, Any]]:
+    """metrics.jsonl, without a last line that training is still writing.
+
+    Raises:
+        CheckpointError: a line of it is damaged.
+    """
+    path = run_dir / "metrics.jsonl"
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            records.append({**record, "step": int(record["step"])})
+        except (ValueError, KeyError, TypeError):
+            raise CheckpointError(f"{path}:{number}: is no record of training; remove the line") from None
+    return records
 
 
 def time_to_bleu(systems: Sequence[System]) -> tuple[TimeToBleu, ...]:
@@ -118,23 +139,6 @@ def differing(values: Sequence[tuple[str, Sequence[object]]]) -> str:
 
 def _first(curve: Sequence[CurvePoint], level: float) -> float | None:
     return next((point.seconds for point in curve if point.bleu is not None and point.bleu >= level), None)
-
-
-def _records(run_dir: Path) -> list[dict[str, Any]]:
-    """metrics.jsonl, without a last line that training is still writing."""
-    path = run_dir / "metrics.jsonl"
-    try:
-        lines = path.read_bytes().split(b"\n")[:-1]
-    except FileNotFoundError:
-        return []
-    records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line)
-            records.append({**record, "step": int(record["step"])})
-        except (ValueError, KeyError, TypeError):
-            raise CheckpointError(f"{path}:{number}: is no record of training; remove the line") from None
-    return records
 
 
 def _rate(training: Sequence[dict[str, Any]]) -> float | None:

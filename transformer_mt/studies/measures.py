@@ -11,8 +11,9 @@ import torch
 from pydantic import BaseModel
 
 from transformer_mt.config import Recipe
-from transformer_mt.studies import decoding_cost, update_cost
+from transformer_mt.studies import decoding_cost, training_record, update_cost
 from transformer_mt.studies.decoding_cost import DecodingCost
+from transformer_mt.studies.training_record import TrainingRecord
 from transformer_mt.studies.update_cost import UpdateCost
 from transformer_mt.studies.values import Measured
 
@@ -26,6 +27,8 @@ class MeasureSection(BaseModel):
     """Seconds and memory of a training update, by length."""
     decoding_cost: DecodingCost | None = None
     """Speed of decoding by beam and length, and bytes of the cache."""
+    training_record: TrainingRecord | None = None
+    """Curves and probes of a training, its best score, what it took, where it broke."""
 
     @property
     def names(self) -> list[str]:
@@ -49,3 +52,5 @@ def measure(
         yield from update_cost.measure(recipe, section.update_cost, device)
     if section.decoding_cost is not None:
         yield from decoding_cost.measure(recipe, section.decoding_cost, device)
+    if section.training_record is not None:
+        yield from training_record.measure(recipe, section.training_record, device)
