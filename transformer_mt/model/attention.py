@@ -124,6 +124,44 @@ def attend(
     return attention(query, key, value, mask, dropout_rate=dropout_rate, scale=scale)
 
 
+def attend_positions(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_mask: Tensor | None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    attention: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor] = attend,
+) -> Tensor:
+    """Self-attention of all positions: to all, or block by block where the window is small.
+
+    Args:
+        query: (B, H, T, E). key, value: (B, H_kv, T, E).
+        key_mask: (B, 1, 1, T), or None.
+        causal: as in `position_mask`, and so is `window`.
+        attention: what attends; its arguments and result are those of `attend`.
+
+    Returns:
+        (B, H, T, E).
+    """
+    length = query.size(2)
+    positions = torch.arange(length, device=query.device)
+    if window is None or length < BLOCKS_FROM * window:
+        mask = position_mask(positions, positions, causal=causal, window=window)
+        return attention(query, key, value, combine(key_mask, mask))
+    results = []
+    for start in range(0, length, window):
+        stop = min(start + window, length)
+        # The keys that these queries can reach.
+        reach = slice(max(0, start - window + 1), stop if causal else min(length, stop + window - 1))
+        mask = position_mask(positions[start:stop], positions[reach], causal=causal, window=window)
+        if key_mask is not None:
+            mask = combine(key_mask[..., reach], mask)
+        results.append(attention(query[:, :, start:stop], key[:, :, reach], value[:, :, reach], mask))
+    return torch.cat(results, dim=2)
+
+
 class MultiHeadAttention(nn.Module):
     """Attention with its projections: self-attention, or with `cross` attention to a memory."""
 
@@ -203,11 +241,16 @@ class MultiHeadAttention(nn.Module):
             return self._merge(self._attend_packed(query, key, value, key_mask, key_mask))
         if self.rotary is not None:
             query, key = self.rotary(query), self.rotary(key)
-        if self.window is not None and states.size(1) >= BLOCKS_FROM * self.window:
-            return self._merge(self._blocks(query, key, value, key_mask, self.window))
-        positions = torch.arange(states.size(1), device=states.device)
-        mask = position_mask(positions, positions, causal=self.causal, window=self.window)
-        return self._merge(self._attend(query, key, value, combine(key_mask, mask)))
+        attended = attend_positions(
+            query,
+            key,
+            value,
+            key_mask,
+            causal=self.causal,
+            window=self.window,
+            attention=self._attend,
+        )
+        return self._merge(attended)
 
     def step(
         self, states: Tensor, cache: KeyValueCache, starts: Sequence[int], mask: Tensor | None
@@ -294,28 +337,6 @@ class MultiHeadAttention(nn.Module):
             )
         mask = packed_mask(queries, keys, causal=self.causal, window=self.window)
         return self._attend(query, key, value, mask)
-
-    def _blocks(
-        self, query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, window: int
-    ) -> Tensor:
-        """Windowed attention of blocks of `window` queries to the keys they can reach, (B, H, T, E)."""
-        length = query.size(2)
-        results = []
-        for start in range(0, length, window):
-            stop = min(start + window, length)
-            first = max(0, start - window + 1)
-            last = stop if self.causal else min(length, stop + window - 1)
-            mask = position_mask(
-                torch.arange(start, stop, device=query.device),
-                torch.arange(first, last, device=query.device),
-                causal=self.causal,
-                window=window,
-            )
-            if key_mask is not None:
-                mask = combine(key_mask[..., first:last], mask)
-            reach = slice(first, last)
-            results.append(self._attend(query[:, :, start:stop], key[:, :, reach], value[:, :, reach], mask))
-        return torch.cat(results, dim=2)
 
     def _merge(self, context: Tensor) -> Tensor:
         batch, _, length, _ = context.shape
