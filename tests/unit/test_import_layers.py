@@ -20,8 +20,9 @@ BELOW: dict[str, set[str]] = {
     "training": _LOWER,
     "decoding": _LOWER,
     "evaluation": _LOWER,
-    "studies": {"training", "decoding", "evaluation"} | _LOWER,
-    "cli": {"studies", "training", "decoding", "evaluation"} | _LOWER,
+    "run_evaluation": {"decoding", "evaluation"} | _LOWER,
+    "studies": {"run_evaluation", "training", "decoding", "evaluation"} | _LOWER,
+    "cli": {"studies", "run_evaluation", "training", "decoding", "evaluation"} | _LOWER,
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.cli.model_flags import decoding_flags, load_translator
-from transformer_mt.cli.run_evaluation import (
+from transformer_mt.errors import ConfigError, DataError
+from transformer_mt.run_evaluation import (
     Evaluated,
     Run,
     add_to_evaluation,
@@ -23,7 +24,6 @@ from transformer_mt.cli.run_evaluation import (
     read_sets,
     stored_evaluation,
 )
-from transformer_mt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import torch
@@ -67,7 +67,10 @@ def open_systems(
         ConfigError: runs that differ in languages or in the names of their test sets.
         DataError: runs that differ in the text of a test set.
     """
-    systems = [RunSystem(name, tuple(open_run(path, args) for path in paths)) for name, paths in named]
+    systems = [
+        RunSystem(name, tuple(open_run(path, args.checkpoint, args.data_root) for path in paths))
+        for name, paths in named
+    ]
     first, *others = (run for system in systems for run in system.runs)
     sets = read_sets(first, args.test)
     for other in others:

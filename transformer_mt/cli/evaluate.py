@@ -19,10 +19,10 @@ from transformer_mt.cli.model_flags import (
     refuse_overwriting,
     run_dir,
 )
-from transformer_mt.cli.run_evaluation import evaluate_set, open_run, read_sets, write_json
 from transformer_mt.cli.stream_output import show
 from transformer_mt.config import EvaluationConfig
 from transformer_mt.errors import EXIT_OK, ConfigError, DataError
+from transformer_mt.run_evaluation import evaluate_set, open_run, read_sets, write_json
 
 if TYPE_CHECKING:
     from transformer_mt.evaluation.scores import Score
@@ -103,7 +103,7 @@ def _score_files(args: argparse.Namespace) -> int:
 
 
 def _score_run(args: argparse.Namespace) -> int:
-    run = open_run(args.run_dir, args)
+    run = open_run(args.run_dir, args.checkpoint, args.data_root)
     # All texts are read before anything is translated: a missing file shows at once.
     texts = read_sets(run, args.test)
     from transformer_mt.training.model_card import write_model_card

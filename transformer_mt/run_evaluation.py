@@ -1,11 +1,10 @@
 """A test set of a run: read, translate, score, write into `RUN/evaluation/`, and find there again.
 
-What `evaluate` and `compare` share. Of the flags it knows those that say which checkpoint and data are meant.
+What `evaluate`, `compare` and studies share. Here decoding and evaluation meet.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import sys
 import time
@@ -47,16 +46,25 @@ class Evaluated:
         return [Score(**one) for one in self.report["scores"]]
 
 
-def open_run(run_dir: str, args: argparse.Namespace) -> Run:
-    """The run that `--checkpoint` and `--data-root` speak of."""
+def open_run(run_dir: str | Path, checkpoint: str | int = "best", data_root: str | None = None) -> Run:
+    """A run, verified.
+
+    Args:
+        run_dir: of the run.
+        checkpoint: best, latest, averaged or a step.
+        data_root: where its test sets are now, if not where they were in training.
+
+    Raises:
+        CheckpointError: no such run or checkpoint, or a damaged one.
+    """
     from transformer_mt.checkpoint import find_checkpoint
     from transformer_mt.checkpoint_files import STATE, read_recipe, verify
 
-    folder = find_checkpoint(run_dir, args.checkpoint)
+    folder = find_checkpoint(run_dir, checkpoint)
     verify(folder, unread=STATE)
     recipe = read_recipe(folder)
-    if args.data_root:
-        data = recipe.data.model_copy(update={"root": args.data_root})
+    if data_root:
+        data = recipe.data.model_copy(update={"root": data_root})
         recipe = recipe.model_copy(update={"data": data})
     return Run(Path(run_dir), folder, recipe)
 
