@@ -11,8 +11,10 @@ import torch
 from pydantic import BaseModel
 
 from transformer_mt.config import Recipe
-from transformer_mt.studies import decoding_cost, training_record, update_cost
+from transformer_mt.studies import attention_cost, decoding_cost, test_scores, training_record, update_cost
+from transformer_mt.studies.attention_cost import AttentionCost
 from transformer_mt.studies.decoding_cost import DecodingCost
+from transformer_mt.studies.test_scores import TestScores
 from transformer_mt.studies.training_record import TrainingRecord
 from transformer_mt.studies.update_cost import UpdateCost
 from transformer_mt.studies.values import Measured
@@ -25,10 +27,14 @@ class MeasureSection(BaseModel):
 
     update_cost: UpdateCost | None = None
     """Seconds and memory of a training update, by length."""
+    attention_cost: AttentionCost | None = None
+    """Seconds and memory of attention alone, by length, and how fast they grow."""
     decoding_cost: DecodingCost | None = None
     """Speed of decoding by beam and length, and bytes of the cache."""
     training_record: TrainingRecord | None = None
     """Curves and probes of a training, its best score, what it took, where it broke."""
+    test_scores: TestScores | None = None
+    """Scores of the test sets, also by the length of their sentences."""
 
     @property
     def names(self) -> list[str]:
@@ -50,7 +56,11 @@ def measure(
     # What something costs does not depend on what was learned.
     if section.update_cost is not None:
         yield from update_cost.measure(recipe, section.update_cost, device)
+    if section.attention_cost is not None:
+        yield from attention_cost.measure(recipe, section.attention_cost, device)
     if section.decoding_cost is not None:
         yield from decoding_cost.measure(recipe, section.decoding_cost, device)
     if section.training_record is not None:
         yield from training_record.measure(recipe, section.training_record, device)
+    if finished and section.test_scores is not None:
+        yield from test_scores.measure(recipe, section.test_scores, device)
