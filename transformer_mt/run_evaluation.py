@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,34 @@ def read_sets(run: Run, wanted: Sequence[str] | None) -> dict[str, list[tuple[st
         ]
         for name in wanted or data.test
     }
+
+
+def evaluate_sets(
+    run: Run,
+    sets: Mapping[str, Sequence[tuple[str, str]]],
+    settings: Mapping[str, object],
+    translator: Callable[[], Translator],
+) -> dict[str, Evaluated]:
+    """Those on disk where checkpoint, text and settings are as asked; all others are made and written.
+
+    Args:
+        run: whose sets.
+        sets: name -> pairs.
+        settings: what a report must say of how it was made.
+        translator: makes one by these settings, at the first set that needs it.
+
+    Raises:
+        DataError: as `evaluate_set`.
+    """
+    made, found = None, {}
+    for name, pairs in sets.items():
+        stored = stored_evaluation(run, name, {**settings, **fingerprints(run, pairs)})
+        if stored is None:
+            made = made or translator()
+            print(f"transformer-mt: {run.path}: translating {name}, {len(pairs):,} lines", file=sys.stderr)
+            stored = evaluate_set(run, name, pairs, made)
+        found[name] = stored
+    return found
 
 
 def evaluate_set(run: Run, name: str, pairs: Sequence[tuple[str, str]], translator: Translator) -> Evaluated:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,9 @@ from transformer_mt.run_evaluation import (
     Evaluated,
     Run,
     add_to_evaluation,
-    evaluate_set,
-    fingerprints,
+    evaluate_sets,
     open_run,
     read_sets,
-    stored_evaluation,
 )
 
 if TYPE_CHECKING:
@@ -171,18 +168,8 @@ def _translations(
     }
     if args.workers is not None:
         settings["workers"] = args.workers
-    translator = None
-    found = {}
-    for name, pairs in sets.items():
-        stored = stored_evaluation(run, name, {**settings, **fingerprints(run, pairs)})
-        if stored is None:
-            translator = translator or load_translator(
-                argparse.Namespace(**{**vars(args), "run_dir": str(run.path)})
-            )
-            print(f"transformer-mt: {run.path}: translating {name}, {len(pairs):,} lines", file=sys.stderr)
-            stored = evaluate_set(run, name, pairs, translator)
-        found[name] = stored
-    return found
+    own = argparse.Namespace(**{**vars(args), "run_dir": str(run.path)})
+    return evaluate_sets(run, sets, settings, lambda: load_translator(own))
 
 
 def _nats(loaded: LoadedRun, pairs: Pairs, device: torch.device) -> float | None:
