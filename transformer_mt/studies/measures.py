@@ -11,9 +11,17 @@ import torch
 from pydantic import BaseModel
 
 from transformer_mt.config import Recipe
-from transformer_mt.studies import attention_cost, decoding_cost, test_scores, training_record, update_cost
+from transformer_mt.studies import (
+    attention_cost,
+    decoding_cost,
+    reach,
+    test_scores,
+    training_record,
+    update_cost,
+)
 from transformer_mt.studies.attention_cost import AttentionCost
 from transformer_mt.studies.decoding_cost import DecodingCost
+from transformer_mt.studies.reach import Reach
 from transformer_mt.studies.test_scores import TestScores
 from transformer_mt.studies.training_record import TrainingRecord
 from transformer_mt.studies.update_cost import UpdateCost
@@ -35,6 +43,8 @@ class MeasureSection(BaseModel):
     """Curves and probes of a training, its best score, what it took, where it broke."""
     test_scores: TestScores | None = None
     """Scores of the test sets, also by the length of their sentences."""
+    reach: Reach | None = None
+    """How gradient reaches a source word from a target word some positions away."""
 
     @property
     def names(self) -> list[str]:
@@ -64,3 +74,5 @@ def measure(
         yield from training_record.measure(recipe, section.training_record, device)
     if finished and section.test_scores is not None:
         yield from test_scores.measure(recipe, section.test_scores, device)
+    if finished and section.reach is not None:
+        yield from reach.measure(recipe, section.reach, device)
