@@ -8,6 +8,7 @@ from torch import nn
 
 from transformer_mt.errors import ConfigError
 from transformer_mt.model.attention import MultiHeadAttention
+from transformer_mt.model.classifier import PairClassifier
 from transformer_mt.model.embedding import TokenEmbedding
 from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import DecoderLayer, EncoderLayer, make_norm
@@ -78,6 +79,41 @@ def build_model(
         ),
         *embeddings,
     )
+    initialise(model)
+    return model
+
+
+def build_classifier(
+    config: ModelConfig,
+    vocab_size: int,
+    *,
+    dropout: float = 0.0,
+    attention_dropout: float = 0.0,
+    activation_dropout: float = 0.0,
+) -> PairClassifier:
+    """The encoder of a recipe as a classifier of pairs, with initial weights, in training mode.
+
+    Args:
+        config: architecture and sizes; what it says of the decoder is not looked at.
+        vocab_size: rows of the embedding, which holds the pieces of both sides.
+        dropout: rates as in `build_model`.
+
+    Raises:
+        ConfigError: an architecture without self-attention.
+    """
+    if config.architecture != "transformer":
+        raise ConfigError(
+            f"model.architecture: pairs are classified by self-attention, which {config.architecture} has "
+            "none of; set model.architecture=transformer"
+        )
+    encoder = Encoder(
+        _encoder_layers(config, dropout, attention_dropout, activation_dropout),
+        _positions(config),
+        _final_norm(config),
+        dropout=dropout,
+        gradient_checkpointing=False,
+    )
+    model = PairClassifier(encoder, TokenEmbedding(vocab_size, config.d_model))
     initialise(model)
     return model
 

@@ -49,8 +49,11 @@ class Encoder(nn.Module):
         self.dropout = dropout
         self.gradient_checkpointing = gradient_checkpointing
 
-    def forward(self, embedded: Tensor, src_mask: Tensor | Packing) -> Tensor:
-        """(B, S, D), (B, 1, 1, S) -> memory (B, S, D); of packed sentences (1, N, D) and their places."""
+    def forward(self, embedded: Tensor, src_mask: Tensor | Packing | None) -> Tensor:
+        """(B, S, D), (B, 1, 1, S) -> memory (B, S, D); of packed sentences (1, N, D) and their places.
+
+        Without a mask all positions are real.
+        """
         packing = src_mask if isinstance(src_mask, Packing) else None
         states = to_stream(add_positions(embedded, self.positions, packing=packing))
         states = dropout(states, self.dropout, self.training)
