@@ -108,8 +108,14 @@ def test_distances_are_those_from_the_diagonal() -> None:
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Recipe:
-    """A run whose validation set has one pair that is too short among three that fit."""
-    texts = ["ab dei klm nor stu ab", "ab", "nor stu dei ab klm e", "stu nor ab klm dei a"]
+    """A run whose validation set has a pair that is too long and a short one among three that fit."""
+    texts = [
+        "ab dei klm nor stu " * 20,
+        "ab dei klm nor stu ab",
+        "ab",
+        "nor stu dei ab klm e",
+        "stu nor ab klm dei a",
+    ]
     for side in ("de", "en"):
         (tmp_path / f"valid.{side}").write_text("\n".join(texts) + "\n", encoding="utf-8")
     data = {"root": str(tmp_path), "train": "t", "valid": "valid", "src_lang": "de", "tgt_lang": "en"}
@@ -122,6 +128,7 @@ def test_every_distance_is_a_mean_over_sentences(recipe: Recipe, monkeypatch: py
 
     def by_distance(model: nn.Module, batch: Any) -> Tensor:
         seen.append(len(batch.labels))
+        assert max(batch.src_ids.size(1), batch.labels.size(1)) <= 40
         real, distances = reach._places(batch)
         return torch.where(real, 1 / (1 + distances), 0.0)
 
