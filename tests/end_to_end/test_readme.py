@@ -41,6 +41,8 @@ EXTRA = {
     "transformer-mt average": "",
     "transformer-mt doctor": "",
     "transformer-mt prepare recipes/multi30k_de_en": OWN,
+    "transformer-mt filter": BUNDLED + "--updates 4 --keep 0.9",
+    "transformer-mt prepare recipes/zh_en_bundled": "data.root={folder}/data/zh_en tokenizer.vocab_size=900",
     "transformer-mt train recipes/multi30k_de_en": OWN,
     "transformer-mt train recipes/zh_en_bundled/transformer.yaml": BUNDLED + "training.max_steps=8",
     "transformer-mt train recipes/zh_en_bundled/lstm.yaml": BUNDLED + "training.max_steps=8",

@@ -49,8 +49,8 @@ def cross_fitted(
     """
     if len(indices) < FEWEST:
         raise DataError(
-            f"{len(indices)} usable pairs are too few: one half of them must teach a classifier that judges "
-            f"the other; give at least {FEWEST}, better thousands"
+            f"too few pairs that can be used ({len(indices)}): one half of them must teach a classifier that "
+            f"judges the other; give at least {FEWEST}, better thousands"
         )
     order = np.random.default_rng([recipe.training.seed, len(indices)]).permutation(len(indices))
     halves = np.split(order, [len(order) // 2])

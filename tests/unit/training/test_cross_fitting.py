@@ -49,5 +49,5 @@ def test_a_few_pairs_are_refused(tmp_path: Path) -> None:
     """Pins a classifier that learns from one pair, which has no other target to be shuffled with."""
     recipe = small_recipe(tmp_path, invented(31, 1))
     prepared = prepare(recipe, log=lambda message: None)
-    with pytest.raises(DataError, match=r"3 usable pairs are too few: .* give at least 4"):
+    with pytest.raises(DataError, match=r"too few pairs that can be used \(3\): .* give at least 4"):
         cross_fitted(recipe, prepared.train, np.arange(3), prepared.tokenizers, updates=1, device=CPU)
