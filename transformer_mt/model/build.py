@@ -87,6 +87,7 @@ def build_classifier(
     config: ModelConfig,
     vocab_size: int,
     *,
+    compares_sides: bool,
     dropout: float = 0.0,
     attention_dropout: float = 0.0,
     activation_dropout: float = 0.0,
@@ -96,6 +97,7 @@ def build_classifier(
     Args:
         config: architecture and sizes; what it says of the decoder is not looked at.
         vocab_size: rows of the embedding, which holds the pieces of both sides.
+        compares_sides: see `PairClassifier`.
         dropout: rates as in `build_model`.
 
     Raises:
@@ -113,7 +115,7 @@ def build_classifier(
         dropout=dropout,
         gradient_checkpointing=False,
     )
-    model = PairClassifier(encoder, TokenEmbedding(vocab_size, config.d_model))
+    model = PairClassifier(encoder, TokenEmbedding(vocab_size, config.d_model), compares_sides=compares_sides)
     initialise(model)
     return model
 

@@ -16,14 +16,23 @@ from transformer_mt.model.transformer import Encoder
 class PairClassifier(nn.Module):
     """Source and target in one sequence: every word of either side attends to those of both."""
 
-    def __init__(self, encoder: Encoder, embedding: TokenEmbedding) -> None:
-        """Args: the built parts; the embedding holds the pieces of both sides."""
+    def __init__(self, encoder: Encoder, embedding: TokenEmbedding, *, compares_sides: bool) -> None:
+        """Build the head.
+
+        Args:
+            encoder: the built one.
+            embedding: it holds the pieces of both sides.
+            compares_sides: pool each side by itself, and give the logit their product as well. Then words of
+                both sides that belong together tell even where no attention has found them; without it
+                attention is all that brings the sides together.
+        """
         super().__init__()
         width = embedding.weight.size(1)
         self.encoder = encoder
         self.embedding = embedding
+        self.compares_sides = compares_sides
         self.sides = nn.Parameter(torch.zeros(2, width))
-        self.head = nn.Linear(width, 1)
+        self.head = nn.Linear(3 * width if compares_sides else width, 1)
         nn.init.normal_(self.sides, std=0.5)  # embeddings, once they are scaled, have 1
 
     def forward(self, ids: Tensor, src_lengths: Tensor) -> Tensor:
@@ -37,9 +46,16 @@ class PairClassifier(nn.Module):
             (B,) float32.
         """
         places = torch.arange(ids.size(1), device=ids.device)
-        is_target = (places >= src_lengths[:, None]).long()  # (B, L)
-        states: Tensor = self.encoder(self.embedding(ids) + self.sides[is_target], None)  # (B, L, D)
-        pooled = states.float().mean(dim=1)  # sums of a long sequence are too fine for bfloat16
+        is_target = places >= src_lengths[:, None]  # (B, L)
+        states: Tensor = self.encoder(self.embedding(ids) + self.sides[is_target.long()], None)
         with torch.autocast(ids.device.type, enabled=False):
-            logits: Tensor = self.head(pooled).squeeze(1)
+            logits: Tensor = self.head(self._pooled(states.float(), is_target)).squeeze(1)
         return logits
+
+    def _pooled(self, states: Tensor, is_target: Tensor) -> Tensor:
+        """(B, L, D) -> (B, D), or the means of both sides and their product, (B, 3D)."""
+        if not self.compares_sides:
+            return states.mean(dim=1)
+        target = is_target[..., None].to(states.dtype)  # (B, L, 1)
+        means = [(states * side).sum(dim=1) / side.sum(dim=1) for side in (1 - target, target)]
+        return torch.cat([*means, means[0] * means[1]], dim=1)

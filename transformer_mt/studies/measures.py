@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from transformer_mt.config import Recipe
 from transformer_mt.studies import (
     attention_cost,
+    classification,
     decoding_cost,
     reach,
     test_scores,
@@ -20,6 +21,7 @@ from transformer_mt.studies import (
     update_cost,
 )
 from transformer_mt.studies.attention_cost import AttentionCost
+from transformer_mt.studies.classification import Classification
 from transformer_mt.studies.decoding_cost import DecodingCost
 from transformer_mt.studies.reach import Reach
 from transformer_mt.studies.test_scores import TestScores
@@ -39,6 +41,8 @@ class MeasureSection(BaseModel):
     """Seconds and memory of attention alone, by length, and how fast they grow."""
     decoding_cost: DecodingCost | None = None
     """Speed of decoding by beam and length, and bytes of the cache."""
+    classification: Classification | None = None
+    """How well the encoder, trained by this measure, tells pairs that are translations of each other."""
     training_record: TrainingRecord | None = None
     """Curves and probes of a training, its best score, what it took, where it broke."""
     test_scores: TestScores | None = None
@@ -70,6 +74,8 @@ def measure(
         yield from attention_cost.measure(recipe, section.attention_cost, device)
     if section.decoding_cost is not None:
         yield from decoding_cost.measure(recipe, section.decoding_cost, device)
+    if section.classification is not None:
+        yield from classification.measure(recipe, section.classification, device)
     if section.training_record is not None:
         yield from training_record.measure(recipe, section.training_record, device)
     if finished and section.test_scores is not None:

@@ -62,6 +62,7 @@ def cross_fitted(
             data,
             np.sort(indices[learned]),
             tokenizers,
+            compares_sides=True,  # of Multi30k's shuffled targets 86% are told then, 78% without
             updates=updates,
             device=device,
             after_update=after_update,

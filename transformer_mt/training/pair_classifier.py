@@ -45,6 +45,7 @@ def train_classifier(
     indices: Indices,
     tokenizers: Tokenizers,
     *,
+    compares_sides: bool,
     updates: int,
     device: torch.device,
     after_update: Callable[[], object] = lambda: None,
@@ -53,6 +54,9 @@ def train_classifier(
 
     Sizes, rates of dropout, peak learning rate, precision and seed are the recipe's; the learning rate rises
     for a tenth of the updates and falls to 0 along a cosine.
+
+    Args:
+        compares_sides: see `PairClassifier`.
 
     Raises:
         ConfigError: an architecture without self-attention.
@@ -63,6 +67,7 @@ def train_classifier(
     model = build_classifier(
         recipe.model,
         tokenizers.src.vocab_size + (0 if tokenizers.shared else tokenizers.tgt.vocab_size),
+        compares_sides=compares_sides,
         dropout=config.dropout,
         attention_dropout=config.attention_dropout,
         activation_dropout=config.activation_dropout,

@@ -13,10 +13,10 @@ from transformer_mt.model.classifier import PairClassifier
 B, L, V = 3, 7, 50
 
 
-def classifier(**values: object) -> PairClassifier:
+def classifier(*, compares_sides: bool = False, **values: object) -> PairClassifier:
     """Random weights."""
     torch.manual_seed(1)
-    return build_classifier(small_config(**values), V).eval()
+    return build_classifier(small_config(**values), V, compares_sides=compares_sides).eval()
 
 
 def test_the_answer_is_that_of_the_mean_state() -> None:
@@ -28,6 +28,19 @@ def test_the_answer_is_that_of_the_mean_state() -> None:
     expected = states.mean(dim=1) @ model.head.weight[0] + model.head.bias
     torch.testing.assert_close(model(ids, src_lengths), expected)
     assert model(ids, src_lengths).shape == (B,)
+
+
+def test_sides_that_are_compared_are_pooled_by_themselves() -> None:
+    """Pins the mean over all in the place of the means of both sides, by a loop over the rows."""
+    model, ids = classifier(compares_sides=True), torch.randint(4, V, (B, L))
+    src_lengths = torch.tensor([2, 5, 3])
+    side = torch.stack([(torch.arange(L) >= start).long() for start in src_lengths])
+    states = model.encoder(model.embedding(ids) + model.sides[side], None)
+    expected = []
+    for row, start in zip(states, src_lengths, strict=True):
+        src, tgt = row[:start].mean(dim=0), row[start:].mean(dim=0)
+        expected.append(torch.cat([src, tgt, src * tgt]) @ model.head.weight[0] + model.head.bias[0])
+    torch.testing.assert_close(model(ids, src_lengths), torch.stack(expected))
 
 
 def test_every_word_attends_to_those_of_both_sides() -> None:
@@ -48,7 +61,8 @@ def test_where_the_target_begins_makes_a_difference() -> None:
 
 def test_neighbours_do_not_change_an_answer() -> None:
     """Pins anything that is computed over a batch."""
-    model, ids, src_lengths = classifier(), torch.randint(4, V, (B, L)), torch.tensor([2, 5, 3])
+    model = classifier(compares_sides=True)
+    ids, src_lengths = torch.randint(4, V, (B, L)), torch.tensor([2, 5, 3])
     alone = torch.cat([model(ids[row : row + 1], src_lengths[row : row + 1]) for row in range(B)])
     torch.testing.assert_close(model(ids, src_lengths), alone)
 
@@ -68,4 +82,4 @@ def test_parts_of_the_recipe_are_built(positions: str, scale: bool) -> None:
 def test_a_model_without_self_attention_is_refused() -> None:
     """Pins a classifier of half an LSTM."""
     with pytest.raises(ConfigError, match=r"model.architecture: .* set model.architecture=transformer"):
-        build_classifier(small_config("lstm"), V)
+        build_classifier(small_config("lstm"), V, compares_sides=False)

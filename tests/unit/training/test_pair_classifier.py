@@ -34,13 +34,16 @@ def prepared(recipe: Recipe) -> PreparedData:
     return prepare(recipe, log=lambda message: None)
 
 
-def trained(recipe: Recipe, prepared: PreparedData, *, updates: int, **training: Any) -> PairClassifier:
+def trained(
+    recipe: Recipe, prepared: PreparedData, *, updates: int, compares_sides: bool = False, **training: Any
+) -> PairClassifier:
     changed = recipe.model_copy(update={"training": recipe.training.model_copy(update=training)})
     return train_classifier(
         changed,
         prepared.train,
         np.arange(len(prepared.train)),
         prepared.tokenizers,
+        compares_sides=compares_sides,
         updates=updates,
         device=CPU,
     )
@@ -50,13 +53,15 @@ def held_out(prepared: PreparedData) -> PairRows:
     return every_row(prepared.valid, np.arange(len(prepared.valid)), prepared.tokenizers, seed=1)
 
 
+@pytest.mark.parametrize("compares_sides", [False, True])
 def test_pairs_that_it_has_not_seen_are_told(
-    recipe: Recipe, prepared: PreparedData, monkeypatch: pytest.MonkeyPatch
+    recipe: Recipe, prepared: PreparedData, monkeypatch: pytest.MonkeyPatch, compares_sides: bool
 ) -> None:
     """Pins labels, sides or targets that are mixed up: three of four shuffled targets are told."""
     monkeypatch.setattr(pair_classifier, "MAX_TOKENS", 256)
     rows = held_out(prepared)
-    told = accuracies(rows, log_odds(trained(recipe, prepared, updates=400), rows, CPU))
+    model = trained(recipe, prepared, updates=400, compares_sides=compares_sides)
+    told = accuracies(rows, log_odds(model, rows, CPU))
     assert told["shuffled"] > 0.75
     assert set(told) == set(KINDS)
 
@@ -76,6 +81,7 @@ def test_so_many_updates_and_no_more(recipe: Recipe, prepared: PreparedData) -> 
         prepared.train,
         np.arange(len(prepared.train)),
         prepared.tokenizers,
+        compares_sides=True,
         updates=31,
         device=CPU,
         after_update=lambda: counted.append(1),
@@ -101,7 +107,7 @@ def test_shuffled_targets_come_first(
 
 def test_a_classifier_that_learns_nothing_finite_is_said(recipe: Recipe, prepared: PreparedData) -> None:
     """Pins NaN that goes on and on; and no update may have touched the weights."""
-    model = pair_classifier.build_classifier(recipe.model, 400)
+    model = pair_classifier.build_classifier(recipe.model, 400, compares_sides=False)
     with torch.no_grad():
         model.head.weight.fill_(math.nan)
     config = pair_classifier._schedule(recipe.training, 40, CPU)
