@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -32,6 +32,7 @@ from transformer_mt.training.schedule import learning_rate
 
 # Small batches: an update teaches as much as one of twice the sequences does.
 MAX_TOKENS = 1024
+_PART = 8192
 # Shuffled targets come first, and alone: which words belong together is learned slowly, and not at all while
 # other kinds can be told by the target alone (of Multi30k's 57% instead of 75% after 1,600 updates).
 _MIXED = (*["shuffled"] * 3, "truncated", "reordered", "replaced")
@@ -73,18 +74,12 @@ def train_classifier(
         activation_dropout=config.activation_dropout,
     ).to(device)
     update = _Update(model, config, device)
-    step, alone = 0, updates // 3
-    for epoch in itertools.count():
-        rows = training_rows(
-            data,
-            indices,
-            tokenizers,
-            _MIXED if step >= alone else ("shuffled",),
-            seed=config.seed,
-            epoch=epoch,
-        )
-        left = (updates if step >= alone else alone) - step
-        for batch in islice(rows.batches(MAX_TOKENS, np.random.default_rng([config.seed, epoch])), left):
+    step, alone = 0, updates // 2
+    for number, part in enumerate(_parts(indices, config.seed)):
+        kinds, last = (_MIXED, updates) if step >= alone else (("shuffled",), alone)
+        rows = training_rows(data, part, tokenizers, kinds, seed=config.seed, epoch=number)
+        batches = rows.batches(MAX_TOKENS, np.random.default_rng([config.seed, number]))
+        for batch in islice(batches, last - step):
             step += 1
             update.run(step, batch)
             after_update()
@@ -115,6 +110,13 @@ def accuracies(rows: PairRows, answers: npt.NDArray[np.float32]) -> dict[str, fl
     return {
         kind: float(translations + right[kinds == kind].mean()) / 2 for kind in KINDS if np.any(kinds == kind)
     }
+
+
+def _parts(indices: Indices, seed: int) -> Iterator[Indices]:
+    """Epoch after epoch all of the examples, so many at a time that a large text takes no more memory."""
+    for epoch in itertools.count():
+        order = np.random.default_rng([seed, epoch]).permutation(indices)
+        yield from (order[start : start + _PART] for start in range(0, len(order), _PART))
 
 
 def _schedule(config: TrainingConfig, updates: int, device: torch.device) -> TrainingConfig:

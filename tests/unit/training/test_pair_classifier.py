@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -60,7 +61,7 @@ def test_pairs_that_it_has_not_seen_are_told(
     """Pins labels, sides or targets that are mixed up: three of four shuffled targets are told."""
     monkeypatch.setattr(pair_classifier, "MAX_TOKENS", 256)
     rows = held_out(prepared)
-    model = trained(recipe, prepared, updates=400, compares_sides=compares_sides)
+    model = trained(recipe, prepared, updates=300, compares_sides=compares_sides)
     told = accuracies(rows, log_odds(model, rows, CPU))
     assert told["shuffled"] > 0.75
     assert set(told) == set(KINDS)
@@ -87,6 +88,16 @@ def test_so_many_updates_and_no_more(recipe: Recipe, prepared: PreparedData) -> 
         after_update=lambda: counted.append(1),
     )
     assert len(counted) == 31
+
+
+def test_every_example_comes_once_before_any_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pins a large text of which the same part is learned from again and again."""
+    monkeypatch.setattr(pair_classifier, "_PART", 4)
+    parts = list(itertools.islice(pair_classifier._parts(np.arange(10, 20), seed=1), 6))
+    assert [len(part) for part in parts] == [4, 4, 2, 4, 4, 2]
+    for epoch in (parts[:3], parts[3:]):
+        assert sorted(np.concatenate(epoch).tolist()) == list(range(10, 20))
+    assert np.concatenate(parts[:3]).tolist() != np.concatenate(parts[3:]).tolist()
 
 
 def test_shuffled_targets_come_first(
