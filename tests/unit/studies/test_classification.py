@@ -35,21 +35,23 @@ def test_every_kind_and_bucket_is_measured(recipe: Recipe, monkeypatch: pytest.M
     """Pins pairs in the wrong bucket: a classifier that is right in one half of the lengths alone."""
     valid = prepare(recipe, log=lambda message: None).valid
     longer = np.maximum(valid.src_lengths, valid.tgt_lengths)
-    middle = int(np.median(longer))
+    middle = int(np.sort(longer)[len(longer) // 2])
 
     def right_of_short_ones(model: Any, rows: Any, device: Any) -> Any:
         right = np.where(np.array(rows.kinds) == "translation", 1.0, -1.0)
         return np.where(longer[rows.indices] <= middle, right, -right)
 
     monkeypatch.setattr(classification, "log_odds", right_of_short_ones)
-    values = found(recipe, lengths=[middle, 99, 100])
+    values = found(recipe, lengths=[middle - 1, middle, 99, 100])
     by_length = {
         (one.at["length"], one.at["negatives"]): one.value
         for one in values
         if one.metric == "accuracy_by_length"
     }
     assert by_length == {
-        (length, kind): value for length, value in ((middle, 1.0), (99, 0.0), (100, None)) for kind in KINDS
+        (length, kind): value
+        for length, value in ((middle - 1, 1.0), (middle, 1.0), (99, 0.0), (100, None))
+        for kind in KINDS
     }
     overall = {one.at["negatives"]: one.value for one in values if one.metric == "accuracy"}
     assert set(overall) == set(KINDS)
