@@ -29,8 +29,14 @@ def _happens(fault: str) -> None:
         raise ZeroDivisionError("a fault of the program")
     if fault == "sleeps":
         time.sleep(600)
+    if fault == "sleeps_amid":
+        LossModule.forward = _never_done  # type: ignore[method-assign]
     if fault == "nan":
         LossModule.forward = _poisoned  # type: ignore[method-assign]
+
+
+def _never_done(self, batch):  # type: ignore[no-untyped-def]
+    time.sleep(600)
 
 
 def _poisoned(self, batch):  # type: ignore[no-untyped-def]

@@ -121,6 +121,15 @@ def test_all_end_when_one_does_and_say_which(copy_task: MakeTask, fault: str, sa
 
 
 @pytest.mark.slow
+def test_one_that_hangs_amid_an_update_is_named(copy_task: MakeTask) -> None:
+    """There it spends nearly all of its time; the others wait for it where gradients are summed."""
+    seconds = "training.process_timeout=8"
+    code, stderr = _ended(_start("train", copy_task(), seconds, fault="sleeps_amid", processes=3))
+    assert code != 0
+    assert "transformer-mt: error: process 1 of 3 was killed, or did not come within 8 s" in stderr
+
+
+@pytest.mark.slow
 def test_a_gradient_that_is_nan_on_one_process_changes_the_weights_of_none(copy_task: MakeTask) -> None:
     """All of them skip the update alike, and learn the same from then on."""
     recipe = copy_task()

@@ -124,8 +124,12 @@ class Ranks:
         return value
 
     @contextlib.contextmanager
-    def meeting(self) -> Iterator[None]:
+    def meeting(self, *, come: bool = True) -> Iterator[None]:
         """For what all processes do together, as DDP sums gradients: one that is missing is named.
+
+        Args:
+            come: False where each has work of its own to do inside, before it waits for the others; `come`
+                says when it is done.
 
         Raises:
             LostProcessError: another one failed, or did not come in time.
@@ -135,12 +139,18 @@ class Ranks:
             return
         self._meetings += 1
         try:
-            self._notes.set(f"meetings/{self.rank}", str(self._meetings))
+            if come:
+                self.come()
             yield
         except RuntimeError as error:
             if not _is_of_the_group(error):
                 raise
             raise LostProcessError(self._missing()) from error
+
+    def come(self) -> None:
+        """Leave word that this process waits for the others from now on."""
+        if self._notes is not None:
+            self._notes.set(f"meetings/{self.rank}", str(self._meetings))
 
     @contextlib.contextmanager
     def one_after_the_first(self) -> Iterator[None]:
@@ -181,7 +191,9 @@ class Ranks:
         for rank, message in enumerate(said):
             if message and rank != self.rank:
                 return f"process {rank} of {self.world} ended: {message}"
-        late = [str(rank) for rank, number in enumerate(met) if number < self._meetings]
+        late = [str(rank) for rank, number in enumerate(met) if rank != self.rank and number < self._meetings]
+        if self.world == 2:
+            late = [str(1 - self.rank)]
         who = f"process {', '.join(late)} of {self.world}" if late else f"one of {self.world} processes"
         return (
             f"{who} was killed, or did not come within {self._seconds:g} s (training.process_timeout); see "

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -34,6 +35,8 @@ from transformer_mt.training.precision import autocast
 from transformer_mt.training.schedule import learning_rate
 
 if TYPE_CHECKING:
+    from torch._C._distributed_c10d import GradBucket
+
     from transformer_mt.config import TrainingConfig
     from transformer_mt.model.protocol import PackableModel
 
@@ -108,9 +111,12 @@ class Updater:
             with self.ranks.meeting(), warnings.catch_warnings():
                 # The newer name of broadcast_buffers is not known to every torch that will do.
                 warnings.simplefilter("ignore", FutureWarning)
-                self._forward = DistributedDataParallel(
+                forward = DistributedDataParallel(
                     self.loss_module, broadcast_buffers=False, gradient_as_bucket_view=True
                 )
+            # A lambda, because torch takes annotations that are not evaluated for wrong ones.
+            forward.register_comm_hook(None, lambda _, bucket: _summed(bucket, self.ranks))
+            self._forward = forward
 
     def run(
         self, step: int, batches: Sequence[Batch], *, skipped: int = 0, rate_factor: float = 1.0
@@ -210,8 +216,7 @@ class Updater:
             with self._together(forward, last=number == len(batches) - 1):
                 with autocast(self.precision, self.device):
                     loss, nll, _ = forward((batch.packed() if self._packs else batch).to(self.device))
-                # DDP takes the mean over processes; what is wanted is the sum.
-                self.scaler.scale(loss * self.ranks.world / max(num_tokens, 1)).backward()
+                self.scaler.scale(loss / max(num_tokens, 1)).backward()
             loss_sum += loss.detach()
             nll_sum += nll
         return loss_sum, nll_sum
@@ -220,7 +225,7 @@ class Updater:
         """Around forward and backward: processes meet over the last micro-batch of an update only."""
         if not isinstance(forward, DistributedDataParallel):
             return contextlib.nullcontext()
-        return self.ranks.meeting() if last else forward.no_sync()
+        return self.ranks.meeting(come=False) if last else forward.no_sync()
 
     def _finish(self, loss_sum: Tensor, nll_sum: Tensor) -> tuple[float, float, float]:
         """Unscale, clip, check, update. Returns the gradient norm before clipping, loss and nll."""
@@ -237,3 +242,11 @@ class Updater:
             self.scaler.step(self.optimizer)  # without loss scaling this is the optimizer's own step
         self.scaler.update()
         return grad_norm, loss, nll
+
+
+def _summed(bucket: GradBucket, ranks: Ranks) -> torch.futures.Future[Tensor]:
+    """A part of the gradients, summed over all processes; DDP by itself would take the mean."""
+    if bucket.is_last():
+        ranks.come()  # only now: until here each was busy with sentences of its own
+    work = cast("dist.Work", dist.all_reduce(bucket.buffer(), async_op=True))
+    return work.get_future().then(lambda done: cast("Tensor", done.value()[0]))
