@@ -11,13 +11,13 @@ import contextlib
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from pydantic import BaseModel
 
 from transformer_mt.config import Count, Recipe
-from transformer_mt.data.dataset import ParallelDataset
-from transformer_mt.data.negatives import KINDS, Indices
-from transformer_mt.data.pair_batches import every_row
+from transformer_mt.data.negatives import KINDS
+from transformer_mt.data.pair_batches import TRANSLATION, every_row
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import DivergenceError
 from transformer_mt.model.classifier import PairClassifier
@@ -65,21 +65,18 @@ def measure(recipe: Recipe, settings: Classification, device: torch.device) -> I
     (model, seconds), peak = peak_of(lambda: timed(train, device), device)
     yield Measured("seconds", seconds)
     yield Measured("peak_mib", peak)
-    valid = prepared.valid
-    for length, indices in [(None, np.arange(len(valid))), *_buckets(valid, settings.lengths)]:
-        told: dict[str, float | None] = dict.fromkeys(KINDS)
-        if model is not None and len(indices):
-            rows = every_row(valid, indices, prepared.tokenizers, seed=recipe.training.seed)
-            told |= accuracies(rows, log_odds(model, rows, device))
-        for kind, share in told.items():
-            if length is None:
-                yield Measured("accuracy", share, {"negatives": kind})
-            else:
-                yield Measured("accuracy_by_length", share, {"negatives": kind, "length": length})
+    valid, asked = prepared.valid, dict.fromkeys(KINDS)
+    rows = every_row(valid, np.arange(len(valid)), prepared.tokenizers, seed=recipe.training.seed)
+    kinds, longer = np.array(rows.kinds), np.maximum(valid.src_lengths, valid.tgt_lengths)[rows.indices]
+    answers = None if model is None else log_odds(model, rows, device)
 
+    def told(chosen: npt.NDArray[np.bool_]) -> dict[str, float | None]:
+        if answers is None or TRANSLATION not in kinds[chosen]:
+            return {**asked}
+        return {**asked, **accuracies(kinds[chosen].tolist(), answers[chosen])}
 
-def _buckets(data: ParallelDataset, ends: list[int]) -> Iterator[tuple[int, Indices]]:
-    """The upper end of each bucket, and the examples in it."""
-    longer = np.maximum(data.src_lengths, data.tgt_lengths)
-    for low, high in zip([0, *ends], ends, strict=False):
-        yield high, np.flatnonzero((low < longer) & (longer <= high))
+    for kind, share in told(np.ones(len(rows), dtype=np.bool_)).items():
+        yield Measured("accuracy", share, {"negatives": kind})
+    for low, high in zip([0, *settings.lengths], settings.lengths, strict=False):
+        for kind, share in told((low < longer) & (longer <= high)).items():
+            yield Measured("accuracy_by_length", share, {"negatives": kind, "length": high})

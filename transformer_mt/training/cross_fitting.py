@@ -74,5 +74,5 @@ def cross_fitted(
         )
         answers[judged] = log_odds(model, plain_rows(data, indices[judged], tokenizers), device)
         rows = every_row(data, indices[judged[:_SAMPLE]], tokenizers, seed=recipe.training.seed)
-        told.append(accuracies(rows, log_odds(model, rows, device)))
+        told.append(accuracies(rows.kinds, log_odds(model, rows, device)))
     return answers, {kind: (told[0][kind] + told[1][kind]) / 2 for kind in told[0] if kind in told[1]}

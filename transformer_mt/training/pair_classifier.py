@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -74,7 +74,7 @@ def train_classifier(
         activation_dropout=config.activation_dropout,
     ).to(device)
     update = _Update(model, config, device)
-    step, alone = 0, updates // 2
+    step, alone = 0, updates // 3
     for number, part in enumerate(_parts(indices, config.seed)):
         kinds, last = (_MIXED, updates) if step >= alone else (("shuffled",), alone)
         rows = training_rows(data, part, tokenizers, kinds, seed=config.seed, epoch=number)
@@ -98,17 +98,18 @@ def log_odds(model: PairClassifier, rows: PairRows, device: torch.device) -> npt
     return answers
 
 
-def accuracies(rows: PairRows, answers: npt.NDArray[np.float32]) -> dict[str, float]:
+def accuracies(kinds: Sequence[str], answers: npt.NDArray[np.float32]) -> dict[str, float]:
     """Kind of counter-example -> how often it and the translations are told right, of each half the weight.
 
     Args:
-        rows: translations, and counter-examples of at least one kind.
-        answers: (N,) `log_odds` of the rows.
+        kinds: (N,) TRANSLATION or a kind of counter-example, of some rows; some of them are translations.
+        answers: (N,) `log_odds` of the same.
     """
-    kinds, right = np.array(rows.kinds), (answers > 0.0) == (np.array(rows.kinds) == TRANSLATION)
-    translations = right[kinds == TRANSLATION].mean()
+    names = np.array(kinds)
+    right = (answers > 0.0) == (names == TRANSLATION)
+    translations = right[names == TRANSLATION].mean()
     return {
-        kind: float(translations + right[kinds == kind].mean()) / 2 for kind in KINDS if np.any(kinds == kind)
+        kind: float(translations + right[names == kind].mean()) / 2 for kind in KINDS if np.any(names == kind)
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ def test_pairs_that_it_has_not_seen_are_told(
     monkeypatch.setattr(pair_classifier, "MAX_TOKENS", 256)
     rows = held_out(prepared)
     model = trained(recipe, prepared, updates=300, compares_sides=compares_sides)
-    told = accuracies(rows, log_odds(model, rows, CPU))
+    told = accuracies(rows.kinds, log_odds(model, rows, CPU))
     assert told["shuffled"] > 0.75
     assert set(told) == set(KINDS)
 
@@ -136,5 +135,4 @@ def test_accuracies_by_hand() -> None:
     """Translations count half, whatever their number."""
     kinds = [TRANSLATION] * 4 + ["shuffled"] * 2 + ["replaced"] * 5
     answers = np.array([1.0, 2.0, -1.0, 0.5, -3.0, 0.1, *[-1.0] * 4, 7.0], dtype=np.float32)
-    rows: Any = SimpleNamespace(kinds=kinds)
-    assert accuracies(rows, answers) == {"shuffled": (0.75 + 0.5) / 2, "replaced": (0.75 + 0.8) / 2}
+    assert accuracies(kinds, answers) == {"shuffled": (0.75 + 0.5) / 2, "replaced": (0.75 + 0.8) / 2}
