@@ -47,7 +47,8 @@ def measure(recipe: Recipe, settings: TestScores, device: torch.device) -> Itera
     """Scores of every set, and BLEU of its sentences by their source length.
 
     `bleu` and the other metrics of the recipe by set; `bleu_by_length` by set and bucket; `pooled_bleu` and
-    `pooled_sentences` of the sentences of all sets by bucket. Buckets come shortest first.
+    `pooled_sentences` of the sentences of all sets by bucket, and `bleu_kept`, the same BLEU as a share of
+    that of the shortest bucket. Buckets come shortest first.
     """
     run = open_run(recipe.run_dir, data_root=recipe.data.root)
     sets = read_sets(run, None)
@@ -65,9 +66,13 @@ def measure(recipe: Recipe, settings: TestScores, device: torch.device) -> Itera
         for bucket in _buckets(own, settings, unit, tokenizer, language):
             yield Measured("bleu_by_length", bucket.bleu[0], {"set": name, "bucket": bucket.label})
         rows += own
-    for bucket in _buckets(rows, settings, unit, tokenizer, language):
+    buckets = _buckets(rows, settings, unit, tokenizer, language)
+    shortest = buckets[0].bleu[0]
+    for bucket in buckets:
         yield Measured("pooled_bleu", bucket.bleu[0], {"bucket": bucket.label})
         yield Measured("pooled_sentences", bucket.sentences, {"bucket": bucket.label})
+        kept = bucket.bleu[0] / shortest if shortest else None
+        yield Measured("bleu_kept", kept, {"bucket": bucket.label})
 
 
 def _buckets(

@@ -82,6 +82,8 @@ def test_scores_are_those_of_the_lines_by_their_tokens(recipe: Recipe) -> None:
             if name == "all":
                 assert values["pooled_bleu", label] == bleu(outputs, references, rows)
                 assert values["pooled_sentences", label] == len(rows)
+                first, kept = values["pooled_bleu", "up to 0.75x"], values["bleu_kept", label]
+                assert first and kept == bleu(outputs, references, rows) / first
             else:
                 assert values["bleu_by_length", name, label] == bleu(outputs, references, rows)
 
