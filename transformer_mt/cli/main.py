@@ -27,7 +27,18 @@ from transformer_mt import __version__
 from transformer_mt.cli.stream_output import naming
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, ConfigError, UserError
 
-VERBS = ("prepare", "filter", "train", "translate", "score", "evaluate", "compare", "study", "average", "doctor")
+VERBS = (
+    "prepare",
+    "filter",
+    "train",
+    "translate",
+    "score",
+    "evaluate",
+    "compare",
+    "study",
+    "average",
+    "doctor",
+)
 # A scheduler sends SIGUSR1 some time before it ends a job, a terminal that is closed SIGHUP.
 _TERMINATING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 # What several processes can do together, when torchrun starts them.
