@@ -53,13 +53,13 @@ class _Cost:
 
 
 def measure(recipe: Recipe, settings: UpdateCost, device: torch.device) -> Iterator[Measured]:
-    """`model_mib`, and of every length `update_seconds`, `tokens_per_second`, `peak_mib` and `saved_mib`.
+    """`model_mib`; of every length `update_seconds`, `update_tokens_per_second`, `peak_mib`, `saved_mib`.
 
     model_mib: weights, gradients, optimizer and moving average, the same at all lengths. peak_mib: the most
     that training held, all of these included, above what the process held before there was a model.
     saved_mib: what forward keeps for backward besides the weights; with gradient checkpointing that is what
-    every layer starts from. tokens_per_second: target tokens. Where an update does not fit into the memory,
-    it and all longer ones have None.
+    every layer starts from. update_tokens_per_second: target tokens. Where an update does not fit into the
+    memory, it and all longer ones have None.
     """
     precision = pick_precision(recipe.training.precision, device)
     training = recipe.training.model_copy(update={"precision": precision})
@@ -77,7 +77,7 @@ def measure(recipe: Recipe, settings: UpdateCost, device: torch.device) -> Itera
             speed = None if cost.seconds is None else rows * length / cost.seconds
             at = {"length": length}
             yield Measured("update_seconds", cost.seconds, at)
-            yield Measured("tokens_per_second", speed, at)
+            yield Measured("update_tokens_per_second", speed, at)
             yield Measured("peak_mib", cost.peak_mib, at)
             yield Measured("saved_mib", cost.saved_mib, at)
 

@@ -59,7 +59,7 @@ def test_every_length_has_its_numbers(recipe: Recipe, monkeypatch: pytest.Monkey
     values = found(recipe, lengths=[40, 10, 100], tokens=60, updates=3)
     assert shapes == [(1, 2)] + [(6, 10)] * 4 + [(2, 40)] * 4 + [(1, 100)] * 4
     assert [values["update_seconds", length] for length in (10, 40, 100)] == [2.0, 2.0, 2.0]
-    assert [values["tokens_per_second", length] for length in (10, 40, 100)] == [30.0, 40.0, 50.0]
+    assert [values["update_tokens_per_second", length] for length in (10, 40, 100)] == [30.0, 40.0, 50.0]
     saved = [values["saved_mib", length] for length in (10, 40, 100)]
     assert all(saved)
     assert len(set(saved)) == 3
@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_none_and_so_is_what_is_longer(
 
     monkeypatch.setattr(Updater, "run", limited)
     values = found(recipe, lengths=[10, 20, 30], tokens=10, updates=1)
-    metrics = ("update_seconds", "tokens_per_second", "peak_mib", "saved_mib")
+    metrics = ("update_seconds", "update_tokens_per_second", "peak_mib", "saved_mib")
     assert all(values[metric, 10] for metric in metrics[:2])
     assert [values[metric, length] for length in (20, 30) for metric in metrics] == [None] * 8
     assert tried == [2, 10, 10, 20]
