@@ -17,7 +17,7 @@ from transformer_mt.cli.model_flags import path_word
 from transformer_mt.errors import EXIT_OK, ConfigError
 
 HELP = "drop what is no translation from the training text of a recipe"
-_DEFAULT_UPDATES = 3000
+_DEFAULT_UPDATES = 4000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
