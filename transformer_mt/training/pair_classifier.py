@@ -35,7 +35,7 @@ MAX_TOKENS = 1024
 _PART = 8192
 # Shuffled targets come first, and alone: which words belong together is learned slowly, and not at all while
 # other kinds can be told by the target alone (of Multi30k's 57% instead of 75% after 1,600 updates). Not for
-# half of the updates either: of 3,000 the rest told 59% of truncated targets, after a third of 2,400 it is 91%.
+# half of the updates either: after that 59% of truncated targets are told, after a third 91%.
 _MIXED = (*["shuffled"] * 3, "truncated", "reordered", "replaced")
 _MAX_SKIPPED = 20
 """Updates in a row without a finite gradient, after which training has diverged."""
