@@ -38,6 +38,7 @@ EXTRA = {
     "torchrun --standalone --nproc-per-node=2 -m transformer_mt train": BUNDLED + "training.max_steps=4",
     "torchrun --standalone --nproc-per-node=2 -m transformer_mt translate": "",
     "transformer-mt study": BUNDLED + "training.max_steps=8",
+    "transformer-mt study recipes/studies/memory.yaml --quick": "",
     "transformer-mt average": "",
     "transformer-mt doctor": "",
     "transformer-mt prepare recipes/multi30k_de_en": OWN,
