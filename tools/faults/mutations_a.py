@@ -372,8 +372,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "B084",
         "a window is divided by its tokens, none included",
         "training/step.py",
-        "self.scaler.scale(loss * self.ranks.world / max(num_tokens, 1)).backward()",
-        "self.scaler.scale(loss * self.ranks.world / num_tokens).backward()",
+        "self.scaler.scale(loss / max(num_tokens, 1)).backward()",
+        "self.scaler.scale(loss / num_tokens).backward()",
         ("unit/training/test_faults_of_numbers.py::test_a_slice_without_target_tokens_counts_nothing",),
     ),
     Mutation(

@@ -9,7 +9,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "B088",
         "the loss is a mean of means",
         "training/step.py",
-        "self.scaler.scale(loss * self.ranks.world / max(num_tokens, 1)).backward()",
+        "self.scaler.scale(loss / max(num_tokens, 1)).backward()",
         "self.scaler.scale(loss / max(batch.num_tokens, 1) / len(batches)).backward()",
         (
             "unit/training/test_step.py::test_accumulation_equals_one_large_batch",
@@ -737,8 +737,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "B090",
         "the mean over processes is taken for the sum",
         "training/step.py",
-        "loss * self.ranks.world / max(num_tokens, 1)",
-        "loss / max(num_tokens, 1)",
+        'cast("Tensor", done.value()[0])',
+        'cast("Tensor", done.value()[0]) / ranks.world',
         ("end_to_end/test_torchrun.py::test_two_processes_learn_what_one_learns_from_as_many_batches",),
     ),
     Mutation(
