@@ -7,7 +7,7 @@ bring theirs.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -229,12 +229,20 @@ def _sections(model: type[BaseModel], prefix: str = "") -> dict[str, list[str]]:
     for name, field in model.model_fields.items():
         key = field.alias or name
         found[prefix].append(key)
-        inner, kind = (f"{prefix}.{key}" if prefix else key), field.annotation
-        if get_origin(kind) is dict:
-            inner, kind = f"{inner}.{_ANY_NAME}", get_args(kind)[1]
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        for inner, kind in _inner_sections(f"{prefix}.{key}" if prefix else key, field.annotation):
             found |= _sections(kind, inner)
     return found
+
+
+def _inner_sections(path: str, kind: Any) -> Iterator[tuple[str, type[BaseModel]]]:
+    """The sections that a value of this kind is, may be, or holds by name or place."""
+    if get_origin(kind) in (dict, list):
+        yield from _inner_sections(f"{path}.{_ANY_NAME}", get_args(kind)[-1])
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield path, kind
+    else:
+        for one in get_args(kind):
+            yield from _inner_sections(path, one)
 
 
 def _suggest(keys: list[str], model: type[BaseModel]) -> str:

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from transformer_mt.config import Recipe
 from transformer_mt.errors import ConfigError
 from transformer_mt.recipe import load_recipe
 from transformer_mt.studies.study_file import Overrides, QuickSection, StudySection, read_section
-from transformer_mt.yaml_file import Override, YamlFile, parse_override
+from transformer_mt.yaml_file import Override, YamlFile, parse_override, say_what_is_wrong
 
 # Keys that the command line sets in the study itself; all others go to the recipes.
 _OWN_KEYS = ("run_dir", "seeds", "compare")
@@ -91,7 +93,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = (), *, quick: bool =
     if quick and section is not None:
         if section.quick is None:
             raise ConfigError(f"{file.path}: has no quick size; write one (`quick`), or leave --quick out")
-        section = _quick_size(section, section.quick, own)
+        section = _quick_size(file, section, section.quick, own)
     given: list[Override] = []
     for text in overrides:
         if text not in own:
@@ -114,12 +116,18 @@ def load_study(path: str | Path, overrides: Sequence[str] = (), *, quick: bool =
     return Study(file.path, section, tuple(trials), quick)
 
 
-def _quick_size(section: StudySection, quick: QuickSection, own: Sequence[str]) -> StudySection:
-    """The study as its small size has it; own: what the command line says about the study itself."""
+def _quick_size(
+    file: YamlFile, section: StudySection, quick: QuickSection, own: Sequence[str]
+) -> StudySection:
+    """The study as its small size has it; own: what the command line says about the study itself.
+
+    Raises:
+        ConfigError: that is no study.
+    """
     given = {text.partition("=")[0] for text in own}
-    variants = quick.variants or section.variants
-    if isinstance(variants, list):
-        variants = {name: section.variants[name] for name in variants}
+    variants = {
+        name: own or section.variants[name] for name, own in (quick.variants or section.variants).items()
+    }
     changes: dict[str, Any] = {
         "run_dir": section.run_dir if "run_dir" in given else f"{section.run_dir}_quick",
         "recipe": quick.recipe or section.recipe,
@@ -127,8 +135,13 @@ def _quick_size(section: StudySection, quick: QuickSection, own: Sequence[str]) 
         "variants": variants,
         "measure": quick.measure or section.measure,
         "compare": section.compare if "compare" in given else quick.compare,
+        "claims": [one for one in section.claims if {one.variant, one.against} <= {*variants, None}],
     }
-    return section.model_copy(update=changes)
+    try:
+        return StudySection.model_validate({**dict(section), **changes})
+    except ValidationError as error:
+        where = f"{file.place(['quick'])}: quick: "
+        raise ConfigError("\n".join(where + say_what_is_wrong(one) for one in error.errors())) from None
 
 
 @contextmanager

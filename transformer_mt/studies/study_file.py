@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from transformer_mt.config import CountOrZero, PathText, Recipe
 from transformer_mt.errors import ConfigError
@@ -22,6 +22,17 @@ _TAKEN = ("prepared", "measured", "trials.tsv", "study.json", "report.json", "re
 
 Overrides = dict[str, Any]
 """Dotted key of a recipe -> value, as on the command line."""
+
+
+def _of_numbers_and_texts(at: dict[str, Any]) -> dict[str, Any]:
+    for key, value in at.items():
+        if not isinstance(value, int | float | str):
+            raise ValueError(f"{key}: must be a number or a text, but is {value!r} instead")
+    return at
+
+
+Places = Annotated[dict[str, Any], AfterValidator(_of_numbers_and_texts)]
+"""Where numbers were taken: key -> number or text."""
 
 
 class VariantSection(BaseModel):
@@ -44,7 +55,7 @@ class PictureSection(BaseModel):
     """What is drawn."""
     over: str | None = None
     """The axis: `length`, `step`, …; without it every variant is a bar."""
-    at: dict[str, float | int | str] = {}
+    at: Places = {}
     """Only what was taken there; over all else that is left, the mean is drawn."""
     log: bool = False
     """Both axes are logarithmic."""
@@ -59,7 +70,7 @@ class ClaimSection(BaseModel):
     """The claim in one sentence."""
     metric: str
     """What is judged."""
-    at: dict[str, float | int | str] = {}
+    at: Places = {}
     """Only what was taken there; over all else that is left, the mean is judged."""
     variant: str
     """Whose value it is."""
@@ -92,12 +103,19 @@ class QuickSection(BaseModel):
     """What all variants change besides; they come last."""
     seeds: Annotated[list[CountOrZero] | None, Field(min_length=1)] = None
     """Seeds (default: none, each variant once)."""
-    variants: Annotated[list[str] | dict[str, VariantSection], Field(min_length=1)] = []
-    """Names of the variants that remain, or other ones (default: all)."""
+    variants: Annotated[dict[str, VariantSection | None], Field(min_length=1)] = {}
+    """The variants that remain, by name, and other ones (default: all)."""
     measure: MeasureSection | None = None
     """What is measured (default: the same)."""
     compare: bool = False
     """Translate the test sets and compare the variants."""
+
+    @field_validator("variants", mode="before")
+    @classmethod
+    def _named(cls, variants: Any) -> Any:
+        """A list of names is one of variants that remain."""
+        names = isinstance(variants, list) and all(isinstance(one, str) for one in variants)
+        return dict.fromkeys(variants) if names else variants
 
 
 class StudySection(BaseModel):
@@ -143,10 +161,9 @@ class StudySection(BaseModel):
             raise ValueError("run_dir: must hold no comma, which separates runs on the command line")
         if self.seeds and len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds: must differ, but are {self.seeds}")
-        if self.quick and isinstance(self.quick.variants, list):
-            for name in self.quick.variants:
-                if name not in self.variants:
-                    raise ValueError(f"quick.variants: there is no variant {name}; {_among(self.variants)}")
+        for name, own in self.quick.variants.items() if self.quick else ():
+            if own is None and name not in self.variants:
+                raise ValueError(f"quick.variants: there is no variant {name}; {_among(self.variants)}")
         for number, claim in enumerate(self.claims, start=1):
             for meant in (claim.variant, claim.against):
                 if meant is not None and meant not in known:

@@ -335,11 +335,51 @@ def test_the_quick_size_may_have_variants_of_its_own(write: Write) -> None:
             STUDY + "claims: [{claim: x, metric: m, variant: cold, at_most: 1}]\n",
             "claims: claim 1 is about cold, but the variants are plain, hot",
         ),
+        (
+            STUDY + "claims: [{claim: x, metric: m, variant: hot, at_mots: 1}]\n",
+            r"s\.yaml:7:46: claims\.at_mots: no such key; did you mean at_most",
+        ),
+        (
+            STUDY + "claims: [{claim: x, metric: m, variant: hot, at_most: 1, at: {length: [1]}}]\n",
+            r"s\.yaml:7:63: claims\.at\.length: must be a number or a text, but is \[1\] instead",
+        ),
+        (STUDY + "pictures: [{metric: m, ovre: x}]\n", "pictures.ovre: no such key; did you mean over"),
+        (
+            STUDY + "measure: {update_cost: {lengths: [8], tokns: 8}}\n",
+            r"measure\.update_cost\.tokns: no such key; did you mean tokens",
+        ),
+        (STUDY + "quick: {varaints: [hot]}\n", "quick.varaints: no such key; did you mean variants"),
+        (
+            STUDY + "quick: {variants: {cold: {overides: {}}}}\n",
+            r"s\.yaml:7:27: quick\.variants\.cold\.overides: no such key; did you mean overrides",
+        ),
+        (STUDY + "quick: {variants: [{}]}\n", "quick.variants: must be a section of keys"),
     ],
 )
 def test_what_does_not_fit_together_is_told(write: Write, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_study(write(text))
+
+
+@pytest.mark.parametrize(
+    ("quick", "message"),
+    [
+        ("variants: {a/b: {}}", "7:1: quick: variants: a name must consist of"),
+        ("seeds: [1, 1]", "7:1: quick: seeds: must differ"),
+        ("variants: [hot], compare: true", "7:1: quick: compare: there is one variant only"),
+    ],
+)
+def test_a_quick_size_is_checked_like_any_other(write: Write, quick: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_study(write(STUDY + f"quick: {{{quick}}}\n"), quick=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_quick_size_judges_the_variants_that_it_has(write: Write) -> None:
+    claims = [f"{{claim: {name}, metric: m, variant: {name}, at_most: 1}}" for name in ("plain", "hot")]
+    path = write(f"{STUDY}{QUICK}claims: [{', '.join(claims)}]\n")
+    assert [one.claim for one in load_study(path, quick=True).section.claims] == ["hot"]
+    assert [one.claim for one in load_study(path).section.claims] == ["plain", "hot"]
 
 
 def test_a_study_without_a_quick_size_says_so(write: Write) -> None:
