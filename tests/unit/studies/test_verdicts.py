@@ -67,8 +67,18 @@ def test_a_mean_within_chance_of_the_threshold_decides_nothing() -> None:
     verdict = judge(claim(), values([40.0, 60.0], [100.0, 100.0]))
     assert verdict.outcome == "undecided"
     assert verdict.found is not None and verdict.found.error == pytest.approx(0.1)
-    far = judge(claim(at_most=0.75), values([40.0, 60.0], [100.0, 100.0]))
-    assert far.outcome == "confirmed"
+
+
+def test_few_runs_must_be_further_from_the_threshold() -> None:
+    """Ratios with mean 0.5; two runs, which hardly know their spread, must be 6.31 standard errors away."""
+    for narrow, near, far in (
+        ([40.0, 60.0], 1.12, 1.14),
+        ([40.0, 50.0, 60.0], 0.66, 0.68),
+        ([40.0, 60.0] * 5, 0.56, 0.58),
+    ):
+        found = values(narrow, [100.0] * len(narrow))
+        assert judge(claim(at_most=near), found).outcome == "undecided"
+        assert judge(claim(at_most=far), found).outcome == "confirmed"
 
 
 @pytest.mark.parametrize(
