@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from transformer_mt.evaluation.comparison import AttentionMap, Bucket
 from transformer_mt.pictures import attention_figure
@@ -217,7 +217,7 @@ def _name_powers(axes: Axes, values: Sequence[float]) -> None:
     if 0 < len(set(values)) <= _MOST_MARKS:
         places = sorted(set(values))
         axes.set_xticks(places, [f"{place:g}" for place in places])
-        axes.minorticks_off()
+        axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _printable(text: str) -> str:

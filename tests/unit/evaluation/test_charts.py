@@ -9,7 +9,14 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import pytest
 
-from transformer_mt.evaluation.charts import attention_svg, buckets_svg, curves_svg, system_style
+from transformer_mt.evaluation.charts import (
+    Point,
+    attention_svg,
+    buckets_svg,
+    curves_svg,
+    series_svg,
+    system_style,
+)
 from transformer_mt.evaluation.comparison import AttentionMap, Bucket
 
 CURVES = [[[(0.0, 1.0), (2.0, 3.0)]], [[(1.0, 1.0)], [(2.0, 2.0)]]]
@@ -49,6 +56,22 @@ def test_buckets_tell_how_many_lines_they_hold() -> None:
     """Pins label and count under each point."""
     svg = buckets_svg([Bucket("1-10", 1200, (30.0, 35.0)), Bucket("$11$", 1, (20.0, 25.0))], "one")
     assert {"1-10", "1,200 lines", "$11$", "1 line"} <= set(texts(svg))
+
+
+def test_an_axis_says_where_it_begins() -> None:
+    """Pins 0 where numbers spread, a note where they all lie far above it."""
+    near, far = ([[Point(x, y, y, y) for x, y in ((1, low), (2, 10.0))]] for low in (5.0, 9.5))
+    assert {"y", "0"} <= set(texts(series_svg(near, "x", "y", "one")))
+    assert {"y (does not begin at 0)"} <= set(texts(series_svg(far, "x", "y", "one")))
+
+
+def test_a_logarithmic_axis_of_less_than_a_decade_has_numbers() -> None:
+    """Pins lengths below, and several numbers at the side, where no power of ten but one may lie."""
+    points = [Point(x, y, y, y) for x, y in ((16, 0.06), (48, 0.13))]
+    svg = series_svg([points], "length", "seconds", "one", log=True)
+    written = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    labels = {"".join(element.itertext()) for element in written}
+    assert {"16", "48", "6×10−2", "9×10−2"} <= {label.replace("\u2212", "−") for label in labels}
 
 
 def test_attention_labels_are_any_text() -> None:
