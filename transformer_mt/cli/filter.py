@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import math
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -102,3 +103,5 @@ def _refuse_existing(output: str) -> None:
     parent = Path(os.path.realpath(folder)).parent
     if not parent.is_dir():
         raise ConfigError(f"--output {output}: there is no folder {parent}; create it first")
+    with tempfile.TemporaryDirectory(prefix=".writable", dir=parent):
+        pass  # better to fail here than after all has been judged

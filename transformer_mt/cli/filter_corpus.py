@@ -117,7 +117,7 @@ def _answers(
 def _rejected(answers: Answers, threshold: float, fewest: int | None) -> Indices:
     """Places of the judged pairs that do not stay; see `judge`."""
     if fewest is None:
-        return np.flatnonzero(answers <= threshold)
+        return np.flatnonzero(answers.astype(np.float64) <= threshold)
     return np.argsort(-answers, kind="stable")[fewest:]
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -148,7 +149,9 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int
     return code, errors[0]
 
 
-def test_outputs_that_cannot_be(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_that_cannot_be(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pins files mixed with those of an earlier command, and an hour of work before the refusal."""
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").touch()
@@ -157,6 +160,12 @@ def test_outputs_that_cannot_be(recipe: Path, tmp_path: Path, capsys: pytest.Cap
         assert code == 2 and "exists already; remove it, or name another folder" in error
     code, error = refused(capsys, recipe, "--output", tmp_path / "no" / "out")
     assert code == 2 and "there is no folder" in error
+    with monkeypatch.context() as unwritable:
+        refuse = Mock(side_effect=PermissionError(13, "Permission denied", str(tmp_path)))
+        unwritable.setattr("tempfile.mkdtemp", refuse)
+        unwritable.setattr("transformer_mt.data.prepare.prepare", Mock(side_effect=AssertionError))
+        code, error = refused(capsys, recipe, "--output", tmp_path / "out")
+        assert code == 3 and f"{tmp_path}: Permission denied" in error
     words = ["--keep", "0.5", "--threshold", "0"]
     code, error = refused(capsys, recipe, "--output", tmp_path / "out", *words)
     assert code == 2 and "--keep, --threshold: " in error
