@@ -175,16 +175,18 @@ def _measure_here(study: Study, name: str, device_name: str | None) -> int:
 
 def _conclude(study: Study, results: Sequence[Result]) -> None:
     """Write what came out, the page of the study, and the page of all studies beside it."""
-    from transformer_mt.studies.conclusion import conclude, verdict_table, write_conclusion
+    from transformer_mt.studies.conclusion import conclude, measured_nowhere, verdict_table, write_conclusion
     from transformer_mt.studies.page import write_overview, write_page
 
     conclusion = conclude(study, results)
     write_conclusion(study, conclusion)
     write_page(conclusion, study.run_dir / "index.html")
-    overview = write_overview(study.run_dir.parent)
     if conclusion.verdicts:
         show()
         show(verdict_table(conclusion))
+    for line in dict.fromkeys(measured_nowhere(study, conclusion)):
+        _say(f"warning: {line}")
+    overview = write_overview(study.run_dir.parent)
     _say(f"written: {study.run_dir / 'study.json'}, {study.run_dir / 'index.html'} and {overview}")
 
 

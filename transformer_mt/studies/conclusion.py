@@ -5,7 +5,8 @@ Plain data, from which the pages are drawn. Knows no models.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def conclude(study: Study, results: Sequence[Result]) -> Conclusion:
     return Conclusion(
         name=study.path.stem,
         quick=study.quick,
-        command=f"transformer-mt study {study.path}{' --quick' if study.quick else ''}",
+        command=shlex.join(_command(study)),
         text=study.path.read_text(encoding="utf-8-sig"),
         variants=tuple(section.variants),
         seeds=tuple(section.seeds or ()),
@@ -68,6 +69,31 @@ def conclude(study: Study, results: Sequence[Result]) -> Conclusion:
         version=__version__,
         made_on=tuple(made_on(study)),
     )
+
+
+def _command(study: Study) -> Iterator[str]:
+    yield from ("transformer-mt", "study", str(study.path), *study.given)
+    if study.quick:
+        yield "--quick"
+
+
+def measured_nowhere(study: Study, conclusion: Conclusion) -> Iterator[str]:
+    """What claims and pictures ask for but no variant was measured by, a line each: mistyped, most likely."""
+    places: dict[str, dict[str, None]] = {}
+    for value in conclusion.values:
+        places.setdefault(value.measured.metric, {}).update(dict.fromkeys(value.measured.at))
+    asked = [("claims", one.metric, list(one.at)) for one in study.section.claims]
+    for picture in study.section.pictures:
+        over = [picture.over] if picture.over is not None else []
+        asked.append(("pictures", picture.metric, [*picture.at, *over]))
+    for where, metric, keys in asked:
+        if metric not in places:
+            yield f"{where}: nothing was measured as {metric}; there are {', '.join(places) or 'no numbers'}"
+            continue
+        for key in keys:
+            if key not in places[metric]:
+                known = ", ".join(places[metric]) or "nothing"
+                yield f"{where}: {metric} was not measured by {key}; it was by {known}"
 
 
 def write_conclusion(study: Study, conclusion: Conclusion) -> None:

@@ -68,6 +68,8 @@ class Study:
     """Variant by variant, in the order of the file; within each, seed by seed."""
     quick: bool = False
     """Whether this is the small size, whose numbers say nothing about the claims."""
+    given: tuple[str, ...] = ()
+    """What the command line laid over it, `key=value`."""
 
     @property
     def run_dir(self) -> Path:
@@ -113,7 +115,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = (), *, quick: bool =
             problems += _compared(file, section, trials)
     if section is None or problems:
         raise ConfigError("\n".join(problems))
-    return Study(file.path, section, tuple(trials), quick)
+    return Study(file.path, section, tuple(trials), quick, tuple(overrides))
 
 
 def _quick_size(

@@ -17,8 +17,8 @@ from transformer_mt.studies.values import At, Measured
 
 Outcome = Literal["confirmed", "not confirmed", "undecided"]
 
-# Runs -> standard errors between mean and threshold that chance explains in 5 of 100 studies at most (Student's
-# t, one-sided): few runs know little of their own spread.
+# Runs -> standard errors between mean and threshold that chance explains in 5 of 100 studies at most
+# (Student's t, one-sided): few runs know little of their own spread.
 _SURE = {2: 6.31, 3: 2.92, 4: 2.35, 5: 2.13}
 _SURE_OF_MANY = 2.02
 

@@ -16,6 +16,7 @@ from transformer_mt.json_file import read_json, write_json
 from transformer_mt.studies.conclusion import (
     Conclusion,
     conclude,
+    measured_nowhere,
     read_conclusion,
     verdict_table,
     write_conclusion,
@@ -135,13 +136,36 @@ def test_a_conclusion_that_no_study_wrote_is_told(tmp_path: Path) -> None:
     assert read_conclusion(tmp_path / "absent.json") is None
 
 
+def test_what_nothing_was_measured_by_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pins a metric and a key that are mistyped, in claims and in pictures; a place may be missing."""
+    monkeypatch.chdir(tmp_path)
+    study = made_up_study(tmp_path)
+    section = study.section.model_copy(
+        update={
+            "claims": [claim(), claim(metric="mb"), claim(at={"lenght": 8}), claim(at={"length": 9})],
+            "pictures": [
+                PictureSection(metric="mib", over="step"),
+                PictureSection(metric="score", over="set"),
+                PictureSection(metric="mib", over="length"),
+            ],
+        }
+    )
+    assert list(measured_nowhere(replace(study, section=section), conclusion())) == [
+        "claims: nothing was measured as mb; there are mib, loss, score",
+        "claims: mib was not measured by lenght; it was by length",
+        "pictures: mib was not measured by step; it was by length",
+        "pictures: score was not measured by set; it was by nothing",
+    ]
+    assert list(measured_nowhere(study, conclusion())) == []
+
+
 def test_a_study_concludes_from_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pins the command, the file, and that values stand by variant; nothing was measured here."""
     monkeypatch.chdir(tmp_path)
-    made = conclude(made_up_study(tmp_path), [])
+    made = conclude(made_up_study(tmp_path, "training.max_steps=3", "data.root=my text"), [])
     assert (made.name, made.command, made.variants) == (
         "s",
-        f"transformer-mt study {tmp_path / 's.yaml'}",
+        f"transformer-mt study {tmp_path / 's.yaml'} training.max_steps=3 'data.root=my text'",
         ("low", "mid", "wide"),
     )
     assert made.values == () and made.text.startswith("run_dir: runs/s")
