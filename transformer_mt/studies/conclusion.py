@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from transformer_mt import __version__
 from transformer_mt.errors import CheckpointError
 from transformer_mt.json_file import read_json, write_json
-from transformer_mt.studies.measured import made_on, read_values
+from transformer_mt.studies.measured import MadeOn, made_on, read_values
 from transformer_mt.studies.study import Study
 from transformer_mt.studies.study_file import PictureSection
 from transformer_mt.studies.trials import Result, align
@@ -46,7 +46,7 @@ class Conclusion:
     report: bool
     """Whether a comparison of the variants on their test sets lies beside it (report.html)."""
     version: str
-    made_on: tuple[dict[str, str | int], ...]
+    made_on: tuple[MadeOn, ...]
     """The machines, threads and versions of torch that measured."""
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel, ValidationError
 
 from transformer_mt import __version__
 from transformer_mt.errors import CheckpointError
@@ -16,6 +18,25 @@ from transformer_mt.studies.measures import measure
 from transformer_mt.studies.study import Study, Trial
 from transformer_mt.studies.values import Measured
 from transformer_mt.studies.verdicts import Value
+
+_REMEDY = "delete it to measure anew"
+
+
+@dataclass(frozen=True)
+class MadeOn:
+    """Where numbers were measured."""
+
+    machine: str
+    threads: int
+    torch: str
+    """Its version."""
+
+
+class _Stored(BaseModel):
+    """What stands in a file besides what the numbers depend on."""
+
+    made_on: MadeOn
+    values: list[Measured]
 
 
 def measure_trial(study: Study, trial: Trial, device: torch.device, *, finished: bool) -> None:
@@ -30,42 +51,42 @@ def measure_trial(study: Study, trial: Trial, device: torch.device, *, finished:
         {"metric": one.metric, "at": dict(one.at), "value": one.value}
         for one in measure(trial.recipe, study.section.measure, device, finished=finished)
     ]
-    made_on = {"machine": machine_name(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+    made_on = asdict(MadeOn(machine_name(), torch.get_num_threads(), torch.__version__))
     write_json(path, {**_depends_on(study, trial), "made_on": made_on, "values": values})
 
 
 def is_measured(study: Study, trial: Trial) -> bool:
     """Whether the numbers of a trial stand there, made of what is there now."""
-    stored = read_json(_path(study, trial)) or {}
+    stored = read_json(_path(study, trial), _REMEDY) or {}
     now = _depends_on(study, trial)
     return {key: stored.get(key) for key in now} == now
 
 
 def read_values(study: Study) -> Iterator[Value]:
-    """All numbers of all trials that were measured.
+    """All numbers of all trials that are measured; numbers of an earlier recipe or training are none.
 
     Raises:
         CheckpointError: a file is damaged.
     """
-    for trial in study.trials:
-        path = _path(study, trial)
-        for row in (read_json(path) or {}).get("values", ()):
-            try:
-                yield Value(trial.variant, trial.seed, Measured(row["metric"], row["value"], row["at"]))
-            except (KeyError, TypeError):
-                raise CheckpointError(
-                    f"{path}: is not what a study wrote; delete it to measure anew"
-                ) from None
+    for trial, stored in _read(study):
+        for one in stored.values:
+            yield Value(trial.variant, trial.seed, one)
 
 
-def made_on(study: Study) -> list[dict[str, Any]]:
+def made_on(study: Study) -> list[MadeOn]:
     """The different machines, threads and versions of torch that measured."""
-    found: list[dict[str, Any]] = []
+    return list(dict.fromkeys(stored.made_on for _, stored in _read(study)))
+
+
+def _read(study: Study) -> Iterator[tuple[Trial, _Stored]]:
     for trial in study.trials:
-        facts = (read_json(_path(study, trial)) or {}).get("made_on")
-        if facts is not None and facts not in found:
-            found.append(facts)
-    return found
+        if not is_measured(study, trial):
+            continue
+        path = _path(study, trial)
+        try:
+            yield trial, _Stored.model_validate(read_json(path, _REMEDY))
+        except ValidationError:
+            raise CheckpointError(f"{path}: is not what a study wrote; {_REMEDY}") from None
 
 
 def _path(study: Study, trial: Trial) -> Path:

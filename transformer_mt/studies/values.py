@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-At = Mapping[str, float | str]
+At = Mapping[str, float | int | str]
 """Where a number was taken, such as {"length": 512}; empty where there is one such number."""
 
 

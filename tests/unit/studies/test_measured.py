@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ import torch
 from tests.made_up_study import leave_run, made_up_study
 from transformer_mt.config import Recipe
 from transformer_mt.errors import CheckpointError
-from transformer_mt.json_file import write_json
+from transformer_mt.json_file import read_json, write_json
 from transformer_mt.studies import measured
 from transformer_mt.studies.measures import MeasureSection
 from transformer_mt.studies.study import Study
@@ -51,7 +52,7 @@ def test_numbers_come_back_with_their_variant(study: Study) -> None:
         Value("mid", None, Measured("nothing", None)),
     ]
     (facts,) = measured.made_on(study)
-    assert facts["torch"] == torch.__version__ and facts["threads"] == torch.get_num_threads()
+    assert facts.torch == torch.__version__ and facts.threads == torch.get_num_threads()
 
 
 def test_a_trial_is_measured_anew_when_recipe_or_weights_change(study: Study) -> None:
@@ -65,9 +66,37 @@ def test_a_trial_is_measured_anew_when_recipe_or_weights_change(study: Study) ->
     assert not measured.is_measured(study, low), "best.json is a part of what was measured"
 
 
-def test_a_file_that_no_study_wrote_is_told(study: Study) -> None:
+def test_numbers_of_an_earlier_training_are_none(study: Study) -> None:
+    """Pins a trial that is trained anew and cannot be measured: nothing is judged by what it was."""
+    low = study.trials[0]
+    measured.measure_trial(study, low, CPU, finished=True)
+    leave_run(low)
+    assert list(measured.read_values(study)) == [] and measured.made_on(study) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"values": None},
+        {"values": [{"metric": "rate"}]},
+        {"values": [{"metric": "rate", "value": "x", "at": {}}]},
+        {"values": [{"metric": "rate", "value": 1.0, "at": None}]},
+        {"made_on": {"machine": "m"}},
+    ],
+)
+def test_a_file_that_no_study_wrote_is_told(study: Study, damage: dict[str, Any]) -> None:
+    measured.measure_trial(study, study.trials[0], CPU, finished=True)
     path = study.run_dir / "measured" / "low.json"
-    path.parent.mkdir(parents=True)
-    write_json(path, {"values": [{"metric": "rate"}]})
-    with pytest.raises(CheckpointError, match=r"low\.json: is not what a study wrote; delete it"):
+    write_json(path, {**(read_json(path) or {}), **damage})
+    with pytest.raises(CheckpointError, match=r"low\.json: is not what a study wrote; delete it to measure"):
         list(measured.read_values(study))
+
+
+def test_a_place_comes_back_as_it_was(study: Study) -> None:
+    """Pins whole numbers, which pages show as such."""
+    measured.measure_trial(study, study.trials[0], CPU, finished=True)
+    path = study.run_dir / "measured" / "low.json"
+    at = {"length": 8, "edge": 1.5, "set": "8"}
+    write_json(path, {**(read_json(path) or {}), "values": [{"metric": "m", "value": 1.0, "at": at}]})
+    (value,) = measured.read_values(study)
+    assert repr(dict(value.measured.at)) == repr(at)

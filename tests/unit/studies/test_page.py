@@ -21,6 +21,7 @@ from transformer_mt.studies.conclusion import (
     verdict_table,
     write_conclusion,
 )
+from transformer_mt.studies.measured import MadeOn
 from transformer_mt.studies.page import write_overview, write_page
 from transformer_mt.studies.study_file import ClaimSection, PictureSection
 from transformer_mt.studies.values import Measured
@@ -62,7 +63,7 @@ def conclusion(**changes: Any) -> Conclusion:
         ),
         report=True,
         version="1.2",
-        made_on=({"machine": "m", "threads": 2, "torch": "2.13.0"},),
+        made_on=(MadeOn("m", 2, "2.13.0"),),
     )
     return replace(made, **changes)
 
