@@ -50,7 +50,13 @@ def run(args: argparse.Namespace) -> int:
     study = load_study(args.study, args.overrides, quick=args.quick)
 
     from transformer_mt.studies.child import Stopped
-    from transformer_mt.studies.trials import as_table, check_old_runs, read_exit_codes, read_results
+    from transformer_mt.studies.trials import (
+        as_table,
+        check_old_runs,
+        read_exit_codes,
+        read_results,
+        write_results,
+    )
     from transformer_mt.training.run_directory import belongs_to_run, locked
 
     if belongs_to_run(study.run_dir):
@@ -68,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
                     return code
                 results = _train(study, args.device)
             else:
-                results = read_results(study, {})
+                results = read_results(study, read_exit_codes(study))
+                write_results(study, results)
             unmeasured = _measure(study, results, args)
         except Stopped as stop:
             _say("stopped; what was trained is saved, and the same command continues")
@@ -78,21 +85,19 @@ def run(args: argparse.Namespace) -> int:
         if study.section.compare:
             _compare(study, results, args.device)
         _conclude(study, results)
+    # A run may come to its end with a model that is worse than guessing.
+    failed = {
+        Path(one.run_dir).name: (one.state, one.exit_code or DivergenceError.exit_code)
+        for one in results
+        if one.state in ("diverged", "failed")
+    }
+    if failed:
+        names = ", ".join(f"{name} ({state}, exit code {code})" for name, (state, code) in failed.items())
+        _say(f"{len(failed)} of {len(results)} runs came to no good end: {names}")
     if unmeasured:
         names = ", ".join(f"{name} (exit code {code})" for name, code in unmeasured.items())
         _say(f"{len(unmeasured)} of {len(results)} runs could not be measured: {names}")
-        return next(iter(unmeasured.values()))
-    failed = [one for one in results if one.state in ("diverged", "failed")]
-    if not failed:
-        return EXIT_OK
-    # A run may come to its end with a model that is worse than guessing.
-    codes = [one.exit_code or DivergenceError.exit_code for one in failed]
-    names = ", ".join(
-        f"{Path(one.run_dir).name} ({one.state}, exit code {code})"
-        for one, code in zip(failed, codes, strict=True)
-    )
-    _say(f"{len(failed)} of {len(results)} runs came to no good end: {names}")
-    return codes[0]
+    return next((code for code in (*(code for _, code in failed.values()), *unmeasured.values())), EXIT_OK)
 
 
 def _prepare(study: Study) -> int:

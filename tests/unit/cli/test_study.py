@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,12 +23,17 @@ class Verbs:
 
     def __init__(self, folder: Path) -> None:
         self.calls: list[list[str]] = []
+        self.measured: list[str] = []
         self.outcomes: dict[str, int] = {}
         self.nll: dict[str, float] = {}
         self.trials = {trial.name: trial for trial in made_up_study(folder).trials}
 
     def __call__(self, words: Sequence[str]) -> int:
         self.calls.append(list(words))
+        if words[0] == "study":
+            name = words[words.index("--measure") + 1]
+            self.measured.append(name)
+            return self.outcomes.get(f"measure {name}", 0)
         name = next(word for word in words if word.startswith("run_dir=")).rpartition("/")[2]
         code = self.outcomes.get(words[0], 0) or (words[0] == "train" and self.outcomes.get(name, 0))
         if words[0] == "train" and code != 2:
@@ -107,6 +113,42 @@ def test_a_failure_does_not_stop_the_others_and_is_told_at_the_end(
     told = capsys.readouterr().err
     assert "low: has diverged with these settings; remove runs/s/low to train it anew" in told
     assert "low (diverged, exit code 4), mid (failed, exit code 2)" in told
+
+
+def add_to_study(text: str) -> None:
+    """Add keys to the study file."""
+    with open("s.yaml", "a", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def test_a_trial_that_cannot_be_measured_does_not_stop_the_others(verbs: Verbs, capsys: Capture) -> None:
+    """Pins what is measured of which run, names and codes at the end, and the page in spite of it."""
+    add_to_study("measure: {training_record: {}}\n")
+    verbs.outcomes = {"measure mid": 3, "measure wide": 5}
+    assert main(["study", "s.yaml"]) == 3
+    assert verbs.measured == ["low", "mid", "wide"]
+    told = "2 of 3 runs could not be measured: mid (exit code 3), wide (exit code 5)"
+    assert told in capsys.readouterr().err
+    assert Path("runs/s/index.html").is_file() and Path("runs/index.html").is_file()
+    verbs.outcomes, verbs.measured = {"low": 4, "mid": 2, "measure wide": 5}, []
+    shutil.rmtree("runs/s")
+    assert main(["study", "s.yaml"]) == 4
+    assert verbs.measured == ["low", "wide"]  # what diverged has curves, what failed has nothing
+    errors = capsys.readouterr().err
+    assert "2 of 3 runs came to no good end: low (diverged, exit code 4), mid (failed" in errors
+    assert "1 of 3 runs could not be measured: wide (exit code 5)" in errors
+
+
+def test_a_study_that_trains_nothing_belongs_to_its_file(verbs: Verbs, capsys: Capture) -> None:
+    """Pins two study files that name one run_dir: the second would judge by the numbers of the first."""
+    add_to_study("measure: {update_cost: {lengths: [8]}}\ntrain: false\n")
+    assert main(["study", "s.yaml"]) == 0
+    assert [row["state"] for row in json.loads(Path("runs/s/study.json").read_text())["trials"]] == [
+        *("not begun", "not begun", "not begun")
+    ]
+    Path("s.yaml").rename("t.yaml")
+    assert main(["study", "t.yaml"]) == 2
+    assert "run_dir runs/s: belongs to the study s.yaml" in capsys.readouterr().err
 
 
 def test_a_run_that_is_worse_than_guessing_has_diverged(
