@@ -29,6 +29,8 @@ Curve = Sequence[tuple[float, float]]
 _POINTS = "os^DvP"
 _SIZE = (5.4, 3.3)
 _MOST_MARKS = 20
+# Numbers below a logarithmic drawing that stand side by side.
+_MOST_NAMED = 8
 # Characters below a drawing from which on names are written aslant.
 _CROWDED = 60
 # Numbers whose least is above this share of the largest would all lie at the upper end of an axis from 0.
@@ -105,14 +107,15 @@ def series_svg(
         x_label: what x is.
         y_label: what y is; an axis that does not begin at 0 says so itself.
         key: a word for this drawing that no other drawing of the page has.
-        log: both axes are logarithmic; only for numbers above 0.
+        log: both axes are logarithmic, that of names apart; only for numbers above 0.
     """
     names = list(dict.fromkeys(one.x for points in series for one in points if isinstance(one.x, str)))
     with _drawing(key):
         figure, axes = _axes(x_label, y_label)
         if log:
-            axes.set_xscale("log", base=2)
             axes.set_yscale("log")
+        if log and not names:
+            axes.set_xscale("log", base=2)
         for index, points in enumerate(series):
             x = [names.index(one.x) if isinstance(one.x, str) else one.x for one in points]
             _line(axes, index, x, [one.mean for one in points], dashed=index >= len(MARKS))
@@ -120,7 +123,7 @@ def series_svg(
                 if one.high > one.low:
                     axes.vlines(place, one.low, one.high, color=_colour(index), linewidth=1.0)
         if names:
-            axes.set_xticks(range(len(names)), [_printable(name) for name in names], parse_math=False)
+            _name_places(axes, names)
         elif log:
             _name_powers(axes, [float(one.x) for points in series for one in points])
         if not log:
@@ -144,10 +147,7 @@ def bars_svg(points: Sequence[Point | None], labels: Sequence[str], y_label: str
                 axes.bar(index, one.mean, width=0.6, color=_colour(index))
                 if one.high > one.low:
                     axes.vlines(index, one.low, one.high, color="#000000", linewidth=1.5)
-        axes.set_xticks(range(len(labels)), [_printable(label) for label in labels], parse_math=False)
-        if max(map(len, labels)) * len(labels) > _CROWDED:
-            for label in axes.get_xticklabels():
-                label.set(rotation=30, horizontalalignment="right")
+        _name_places(axes, labels)
         axes.axhline(0, color="#000000", linewidth=0.8)
         return _svg(figure, key)
 
@@ -179,7 +179,7 @@ def _axes(x_label: str, y_label: str) -> tuple[Figure, Axes]:
     axes.grid(color=_GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(length=0)
+    axes.tick_params(which="both", length=0)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     return figure, axes
 
@@ -212,9 +212,18 @@ def _begin_at_zero(axes: Axes, values: Sequence[float], y_label: str) -> None:
             axes.set_ylabel(f"{y_label} (does not begin at 0)", parse_math=False)
 
 
+def _name_places(axes: Axes, names: Sequence[str]) -> None:
+    """Names below the places 0, 1, …, aslant where they are long; one without a number keeps its place."""
+    axes.set_xticks(range(len(names)), [_printable(name) for name in names], parse_math=False)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    if max(map(len, names)) * len(names) > _CROWDED:
+        for label in axes.get_xticklabels():
+            label.set(rotation=30, horizontalalignment="right")
+
+
 def _name_powers(axes: Axes, values: Sequence[float]) -> None:
     """The values themselves below a logarithmic axis, where there are few."""
-    if 0 < len(set(values)) <= _MOST_MARKS:
+    if 0 < len(set(values)) <= _MOST_NAMED:
         places = sorted(set(values))
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.xaxis.set_minor_locator(NullLocator())

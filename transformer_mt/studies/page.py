@@ -106,11 +106,13 @@ def _picture(conclusion: Conclusion, picture: PictureSection, number: int) -> Pi
         title = label
     else:
         lines = [[_point(x, found) for x, found in points] for points in series]
-        if picture.log:  # which knows no 0
-            lines = [
-                [one for one in points if isinstance(one.x, str) or one.x > 0 < one.low] for points in lines
+        if picture.log:
+            above = [
+                [one for one in points if one.low > 0 and (isinstance(one.x, str) or one.x > 0)]
+                for points in lines
             ]
-            note += "; both axes logarithmic"
+            note += "; logarithmic" + (", without what is 0 or less" if above != lines else "")
+            lines = above
         drawing = charts.series_svg(lines, picture.over, label, key, log=picture.log)
         title = f"{label} by {picture.over}"
     facts = "; ".join(
@@ -170,14 +172,16 @@ def _tables(conclusion: Conclusion) -> Iterator[tuple[str, list[Row]]]:
         rows = []
         for at in ats.values():
             there = [one for one in own if one.measured.at == at]
-            cells = [_cell(there, variant) for variant in conclusion.variants]
+            runs = max(len(conclusion.seeds), 1)
+            cells = [_cell(there, variant, runs) for variant in conclusion.variants]
             rows.append(Row(at_text(at).removeprefix(" at "), tuple(cells)))
         yield metric.replace("_", " "), rows
 
 
-def _cell(values: Sequence[Value], variant: str) -> str:
+def _cell(values: Sequence[Value], variant: str, runs: int) -> str:
+    """Mean and spread of a variant, with the number of its runs where it is less than it should be."""
     own = [one for one in values if one.variant == variant]
     found = summary(one.measured.value for one in own if one.measured.value is not None)
     if found is None:
         return "none" if own else ""
-    return mean_text(found)
+    return found_text(found) if found.runs < runs else mean_text(found)

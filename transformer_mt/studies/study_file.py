@@ -58,7 +58,13 @@ class PictureSection(BaseModel):
     at: Places = {}
     """Only what was taken there; over all else that is left, the mean is drawn."""
     log: bool = False
-    """Both axes are logarithmic."""
+    """Both axes are logarithmic, that of names apart."""
+
+    @model_validator(mode="after")
+    def _check_axis(self) -> PictureSection:
+        if self.log and self.over is None:
+            raise ValueError("log: bars begin at 0, which no logarithm has; name the axis (`over`)")
+        return self
 
 
 class ClaimSection(BaseModel):

@@ -12,6 +12,7 @@ import pytest
 from transformer_mt.evaluation.charts import (
     Point,
     attention_svg,
+    bars_svg,
     buckets_svg,
     curves_svg,
     series_svg,
@@ -72,6 +73,27 @@ def test_a_logarithmic_axis_of_less_than_a_decade_has_numbers() -> None:
     written = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
     labels = {"".join(element.itertext()) for element in written}
     assert {"16", "48", "6×10−2", "9×10−2"} <= {label.replace("\u2212", "−") for label in labels}
+
+
+def test_long_names_stand_aslant_and_empty_places_stay() -> None:
+    """Pins names of layers, which would cover each other, below lines and bars; a last bar without number."""
+    names = [f"encoder.layers.{number}.self_attention" for number in range(4)]
+    points = [Point(name, 1.0, 1.0, 1.0) for name in names]
+    bars = [Point("", 1.0, 1.0, 1.0)] * 3 + [None]
+    for svg in (series_svg([points], "layer", "y", "one"), bars_svg(bars, names, "y", "one")):
+        assert set(names) <= set(texts(svg))
+        assert svg.count("rotate(-30)") == 4 or svg.count("rotate(330)") == 4
+    edge, last = (
+        float(re.findall(pattern, bars_svg(bars, ["a", "b", "c", "d"], "y", "one"))[-1])
+        for pattern in (r'viewBox="0 0 ([\d.]+)', r'<text[^>]*x="([\d.]+)"[^>]*>d<')
+    )
+    assert last < edge - 20
+
+
+def test_a_crowded_logarithmic_axis_names_powers_alone() -> None:
+    points = [Point(float(step), 1.0, 1.0, 1.0) for step in range(2, 31, 2)]
+    assert "28" not in texts(series_svg([points], "step", "y", "one", log=True))
+    assert {"8", "16"} <= set(texts(series_svg([points[3:8:4]], "step", "y", "one", log=True)))
 
 
 def test_attention_labels_are_any_text() -> None:

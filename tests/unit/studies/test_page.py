@@ -90,9 +90,25 @@ def test_the_page_shows_numbers_verdicts_and_where_they_were_made(tmp_path: Path
     assert "x86" not in words and "m, 2 threads, torch 2.13.0" in words and "Seeds: 1, 2." in words
     assert "b_seed1 (diverged)" in words and "a_seed1 (finished)" not in words
     assert page.tags["svg"] == 3 and page.tags["h3"] == 2
-    assert "2 runs of each variant; lines span the extremes; both axes logarithmic" in words
+    assert "2 runs of each variant; lines span the extremes; logarithmic" in words
     assert "mean over length" in words
     assert page.tags["script"] == 0 and EVIL not in text
+
+
+def test_what_is_left_out_is_told(tmp_path: Path) -> None:
+    """Pins a point at 0 of a logarithmic drawing, a mean of fewer runs than seeds, and names as an axis."""
+    values = [
+        Value("a", seed, Measured("share", number, {"set": name}))
+        for name, numbers in (("first", (4.0, 6.0)), ("second", (0.0, 1.0)), ("third", (8.0, None)))
+        for seed, number in enumerate(numbers, start=1)
+    ]
+    made = conclusion(values=tuple(values), pictures=(PictureSection(metric="share", over="set", log=True),))
+    text, page = page_of(tmp_path, made)
+    words = " ".join(page.text.split())
+    assert "1 to 2 runs of each variant" in words and "logarithmic, without what is 0 or less" in words
+    assert "set third 8 (1 run)" in words and "set first 5 ± 1.4 " in words
+    marks = re.findall(r'<use x="([\d.]+)" y="[\d.]+" style="fill: var\(--s0\)', text)
+    assert len(marks) == 2, "first and third; a logarithm has no place 0 for the first"
 
 
 def test_a_quick_page_says_that_it_says_nothing(tmp_path: Path) -> None:

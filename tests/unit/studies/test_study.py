@@ -348,6 +348,7 @@ def test_the_quick_size_may_have_variants_of_its_own(write: Write) -> None:
             STUDY + "measure: {update_cost: {lengths: [8], tokns: 8}}\n",
             r"measure\.update_cost\.tokns: no such key; did you mean tokens",
         ),
+        (STUDY + "pictures: [{metric: m, log: true}]\n", "pictures.log: bars begin at 0, which no log"),
         (STUDY + "quick: {varaints: [hot]}\n", "quick.varaints: no such key; did you mean variants"),
         (
             STUDY + "quick: {variants: {cold: {overides: {}}}}\n",
