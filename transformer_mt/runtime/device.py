@@ -138,9 +138,16 @@ def compiler_fault(device: torch.device) -> str | None:
     return None
 
 
+# Of oneDNN, which makes the products of bf16 and fp16: all that it says where it is refused memory.
+_ONEDNN_OUT_OF_MEMORY = ("could not create a primitive", "could not execute a primitive")
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether a device had too little memory; on a CPU only the text of the error tells."""
-    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
+    text = str(error)
+    if isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in text:
+        return True
+    return text.partition("\n")[0] in _ONEDNN_OUT_OF_MEMORY
 
 
 def release_memory() -> None:

@@ -117,3 +117,18 @@ def test_what_is_too_large_is_refused_for_a_while(monkeypatch: pytest.MonkeyPatc
             torch.ones(900 * MIB, dtype=torch.uint8)
         assert is_out_of_memory(caught.value)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "is_memory"),
+    [
+        ("[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory", True),
+        ("could not create a primitive", True),
+        ("could not execute a primitive", True),
+        ("could not create a primitive descriptor for a matmul primitive", False),
+        ("mat1 and mat2 shapes cannot be multiplied", False),
+    ],
+)
+def test_a_full_memory_is_told_from_other_errors(text: str, is_memory: bool) -> None:
+    """Where `ulimit -v` is tight it is oneDNN that fails, half the time, in bf16 and fp16."""
+    assert is_out_of_memory(RuntimeError(text)) is is_memory
