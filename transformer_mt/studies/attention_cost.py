@@ -63,11 +63,7 @@ def measure(recipe: Recipe, settings: AttentionCost, device: torch.device) -> It
     Raises:
         ConfigError: the recipe's model has no such attention.
     """
-    if recipe.model.architecture == "lstm":
-        raise ConfigError(
-            "measure.attention_cost: needs the attention heads of a transformer, but model.architecture is "
-            "lstm; leave this measure or that variant out"
-        )
+    check(recipe)
     with refusing_memory(device):
         for backward in (False, True):  # libraries that come with the first pass are no cost of a length
             _run(plain_attention, _heads(recipe, 16, device=device, backward=backward))
@@ -85,6 +81,15 @@ def measure(recipe: Recipe, settings: AttentionCost, device: torch.device) -> It
                 memory = {length: cost.peak_mib for length, cost in grown.items()}
                 yield Measured("time_exponent", exponent(seconds), where)
                 yield Measured("memory_exponent", exponent(memory), where)
+
+
+def check(recipe: Recipe) -> None:
+    """Raises: ConfigError, the recipe's model has no such attention."""
+    if recipe.model.architecture == "lstm":
+        raise ConfigError(
+            "measure.attention_cost: needs the attention heads of a transformer, but model.architecture is "
+            "lstm; leave this measure or that variant out"
+        )
 
 
 def exponent(costs: Mapping[int, float | None]) -> float | None:

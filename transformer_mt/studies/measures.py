@@ -56,6 +56,18 @@ class MeasureSection(BaseModel):
         return [name for name in type(self).model_fields if getattr(self, name) is not None]
 
 
+def check(recipe: Recipe, section: MeasureSection) -> None:
+    """Find out before anything is trained that something cannot be measured of a recipe's model.
+
+    Raises:
+        ConfigError: the first such measure.
+    """
+    if section.update_cost is not None:
+        update_cost.check(recipe, section.update_cost)
+    if section.attention_cost is not None:
+        attention_cost.check(recipe)
+
+
 def measure(
     recipe: Recipe, section: MeasureSection, device: torch.device, *, finished: bool
 ) -> Iterator[Measured]:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from transformer_mt.config import Recipe
 from transformer_mt.errors import ConfigError
 from transformer_mt.recipe import load_recipe
+from transformer_mt.studies.measures import check
 from transformer_mt.studies.study_file import Overrides, QuickSection, StudySection, read_section
 from transformer_mt.yaml_file import Override, YamlFile, parse_override, say_what_is_wrong
 
@@ -194,7 +195,7 @@ def _trials(
     ]
     problems = list(_forbidden(laid, section.seeds))
     try:
-        load_recipe(path, laid)
+        check(load_recipe(path, laid), section.measure)
     except ConfigError as error:
         problems += str(error).split("\n")
     if problems:

@@ -64,7 +64,7 @@ def measure(recipe: Recipe, settings: UpdateCost, device: torch.device) -> Itera
     precision = pick_precision(recipe.training.precision, device)
     training = recipe.training.model_copy(update={"precision": precision})
     recipe = recipe.model_copy(update={"training": training})
-    _check_lengths(recipe, settings)
+    check(recipe, settings)
     with refusing_memory(device):
         model_mib = if_it_fits(lambda: _model_mib(recipe, device))
         yield Measured("model_mib", model_mib)
@@ -82,7 +82,8 @@ def measure(recipe: Recipe, settings: UpdateCost, device: torch.device) -> Itera
             yield Measured("saved_mib", cost.saved_mib, at)
 
 
-def _check_lengths(recipe: Recipe, settings: UpdateCost) -> None:
+def check(recipe: Recipe, settings: UpdateCost) -> None:
+    """Raises: ConfigError, the recipe's model takes no sentence of such a length."""
     model = recipe.model
     if model.positions == "learned" and max(settings.lengths) > model.max_positions:
         raise ConfigError(

@@ -349,6 +349,16 @@ def test_the_quick_size_may_have_variants_of_its_own(write: Write) -> None:
             r"measure\.update_cost\.tokns: no such key; did you mean tokens",
         ),
         (STUDY + "pictures: [{metric: m, log: true}]\n", "pictures.log: bars begin at 0, which no log"),
+        (
+            STUDY.replace("hot: {", "hot: {recipe: ../other.yaml, ")
+            + "compare: false\nmeasure: {attention_cost: {lengths: [8]}}\n",
+            r"measure\.attention_cost: needs the attention heads .* \(variant hot\)$",
+        ),
+        (
+            STUDY.replace("plain: {}", "plain: {overrides: {model.positions: learned}}")
+            + "measure: {update_cost: {lengths: [5000]}}\n",
+            r"measure\.update_cost\.lengths: 5000 is beyond the learned positions.*\(variant plain\)$",
+        ),
         (STUDY + "quick: {varaints: [hot]}\n", "quick.varaints: no such key; did you mean variants"),
         (
             STUDY + "quick: {variants: {cold: {overides: {}}}}\n",
