@@ -171,7 +171,7 @@ def test_another_number_of_processes_continues_a_run(copy_task: MakeTask, cli) -
     assert code == 0, stderr
     done = cli("train", recipe, "training.max_steps=8", f"run_dir={mixed}")
     assert done.returncode == 0, done.stderr
-    assert "continuing with 1 processes instead of 2: the data come in the same order" in done.stderr
+    assert "continuing with processes: 2 -> 1: the data come in the same order" in done.stderr
     places = [_progress(one, 12), _progress(mixed, 8)]  # 12 updates of one batch; 4 of two and 4 of one
     assert places[0] == places[1]
 

@@ -220,7 +220,7 @@ def _said_of(checkpoint: Checkpoint | None, ranks: Ranks) -> Iterator[str]:
     before = checkpoint.scalars.get(PROCESSES, 1)
     if before != ranks.world:
         yield (
-            f"continuing with {ranks.world} processes instead of {before}: the data come in the same order, "
+            f"continuing with processes: {before} -> {ranks.world}: the data come in the same order, "
             "but an update has more or fewer batches, so nothing is bit for bit as it would be"
         )
 
