@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ class Classification(BaseModel):
     updates: Count
     """Updates of its training."""
     lengths: list[Count] = []
-    """Upper ends of buckets, rising: tokens of the longer side of a pair, eos included."""
+    """Upper ends of buckets: tokens of the longer side of a pair, eos included."""
 
 
 def measure(recipe: Recipe, settings: Classification, device: torch.device) -> Iterator[Measured]:
@@ -77,6 +78,6 @@ def measure(recipe: Recipe, settings: Classification, device: torch.device) -> I
 
     for kind, share in told(np.ones(len(rows), dtype=np.bool_)).items():
         yield Measured("accuracy", share, {"negatives": kind})
-    for low, high in zip([0, *settings.lengths], settings.lengths, strict=False):
+    for low, high in pairwise([0, *sorted(settings.lengths)]):
         for kind, share in told((low < longer) & (longer <= high)).items():
             yield Measured("accuracy_by_length", share, {"negatives": kind, "length": high})

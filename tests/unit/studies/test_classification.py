@@ -42,7 +42,7 @@ def test_every_kind_and_bucket_is_measured(recipe: Recipe, monkeypatch: pytest.M
         return np.where(longer[rows.indices] <= middle, right, -right)
 
     monkeypatch.setattr(classification, "log_odds", right_of_short_ones)
-    values = found(recipe, lengths=[middle - 1, middle, 99, 100])
+    values = found(recipe, lengths=[99, middle, middle - 1, 100])
     by_length = {
         (one.at["length"], one.at["negatives"]): one.value
         for one in values
