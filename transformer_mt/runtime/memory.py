@@ -39,8 +39,10 @@ def usable_memory(device: torch.device, root: Path = Path("/")) -> Memory:
     held, mapped = (status_bytes(name, root) for name in ("VmRSS:", "VmSize:"))
     limits = [Memory(max(free, 0) // sharing_processes() + held, reason) for free, reason in _free(root)]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft != resource.RLIM_INFINITY:  # which counts what is mapped, not what is held
-        limits.append(Memory(max(soft - mapped, 0) + held, "limit of this process (ulimit -v)"))
+    if soft != resource.RLIM_INFINITY:
+        # It counts what is mapped, not what is held: as much again goes to holes that stay mapped.
+        room = max(soft - mapped, 0) // 2
+        limits.append(Memory(room + held, "limit of this process (ulimit -v)"))
     return min(limits)
 
 

@@ -68,7 +68,7 @@ def test_a_limit_of_the_process_counts_what_is_mapped(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (1000 * KIB, -1))
-    assert usable_memory(CPU, tmp_path) == (800 * KIB, "limit of this process (ulimit -v)")
+    assert usable_memory(CPU, tmp_path) == (650 * KIB, "limit of this process (ulimit -v)")
 
 
 def test_processes_on_a_machine_share_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
