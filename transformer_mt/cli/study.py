@@ -110,7 +110,7 @@ def _prepare(study: Study) -> int:
     asked: dict[str, Trial] = {}
     for trial in study.trials:
         recipe = trial.recipe
-        asked.setdefault(recipe.data.model_dump_json() + recipe.tokenizer.model_dump_json(), trial)
+        asked.setdefault(repr((recipe.data, recipe.tokenizer)), trial)
     codes = (run_verb(["prepare", *trial.words]) for trial in asked.values())
     return next((code for code in codes if code), EXIT_OK)
 

@@ -57,7 +57,8 @@ def conclude(study: Study, results: Sequence[Result]) -> Conclusion:
     return Conclusion(
         name=study.path.stem,
         quick=study.quick,
-        command=shlex.join(_command(study)),
+        # File names need not be UTF-8, which pages and pydantic ask for: such bytes become question marks.
+        command=shlex.join(_command(study)).encode("utf-8", "replace").decode(),
         text=study.path.read_text(encoding="utf-8-sig"),
         variants=tuple(section.variants),
         seeds=tuple(section.seeds or ()),

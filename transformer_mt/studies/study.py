@@ -247,7 +247,7 @@ def _compared(file: YamlFile, section: StudySection, trials: Sequence[Trial]) ->
     first: tuple[object, str] | None = None
     for trial in trials:
         place = f"{file.place(['variants', trial.variant])}: variants.{trial.variant}"
-        system = trial.recipe.model_copy(update={"run_dir": ""}).model_dump_json()
+        system = repr(trial.recipe.model_copy(update={"run_dir": ""}))
         if (other := seen.setdefault(system, trial.variant)) != trial.variant:
             yield f"{place}: is the same system as {other}; give it an override, or remove it"
         data = trial.recipe.data

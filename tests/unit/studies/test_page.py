@@ -186,3 +186,22 @@ def test_a_study_concludes_from_what_was_measured(tmp_path: Path, monkeypatch: p
         ("low", "mid", "wide"),
     )
     assert made.values == () and made.text.startswith("run_dir: runs/s")
+
+
+def test_a_file_name_that_is_no_utf_8_does_not_keep_a_page_from_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pins page, study.json and overview of a study below a folder with a byte of Latin-1."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "caf\udce9"
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    study = made_up_study(folder)
+    study.run_dir.mkdir(parents=True)
+    made = conclude(study, [])
+    write_conclusion(study, made)
+    assert read_conclusion(study.run_dir / "study.json") == made
+    write_page(made, study.run_dir / "index.html")
+    assert "caf?" in write_overview(study.run_dir.parent).read_text(encoding="utf-8")
