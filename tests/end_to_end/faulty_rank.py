@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 
+from transformer_mt.cli import build_trainer
 from transformer_mt.cli.main import main
 from transformer_mt.errors import DataError
 from transformer_mt.training.step import LossModule, Updater
@@ -31,11 +32,13 @@ def _happens(fault: str) -> None:
         time.sleep(600)
     if fault == "sleeps_amid":
         LossModule.forward = _never_done  # type: ignore[method-assign]
+    if fault == "translates_for_ever":
+        build_trainer.own_share = _never_done  # type: ignore[assignment]
     if fault == "nan":
         LossModule.forward = _poisoned  # type: ignore[method-assign]
 
 
-def _never_done(self, batch):  # type: ignore[no-untyped-def]
+def _never_done(*_):  # type: ignore[no-untyped-def]
     time.sleep(600)
 
 

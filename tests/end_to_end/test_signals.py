@@ -130,16 +130,16 @@ def test_a_validation_is_broken_off_and_made_again(task: MakeTask, last: bool) -
     assert train(whole, *words) == 0
 
     def take_for_ever() -> int:
-        score, calls = build_trainer.score, []
+        own_share, calls = build_trainer.own_share, []
 
-        def slow(*found: object) -> object:
-            calls.append(found)
+        def slow(*what: object) -> object:
+            calls.append(what)
             if len(calls) == 2:  # that of step 4
                 os.kill(os.getpid(), signal.SIGTERM)
                 time.sleep(2 * LIMIT)
-            return score(*found)  # type: ignore[arg-type]
+            return own_share(*what)  # type: ignore[arg-type]
 
-        build_trainer.score = slow  # type: ignore[assignment]
+        build_trainer.own_share = slow  # type: ignore[assignment]
         return train(parts, *words)
 
     asked = time.monotonic()

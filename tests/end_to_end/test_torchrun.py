@@ -206,6 +206,29 @@ def test_a_signal_to_torchrun_saves_once_and_ends_all(copy_task: MakeTask, numbe
 
 
 @pytest.mark.slow
+def test_a_validation_of_several_is_broken_off_and_made_again(copy_task: MakeTask) -> None:
+    """However long one of them takes with its share: all stop in time, saved, the validation still due."""
+    recipe = copy_task()
+    run = recipe.parent / "run"
+    words = ("train", recipe, "training.max_steps=5", "training.log_every=1", "training.validate_every=4")
+    process = _start(*words, fault="translates_for_ever")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("step 4/"):
+            break
+    time.sleep(2)  # amid the validation
+    process.send_signal(signal.SIGTERM)
+    code, stderr = _ended(process, seconds=25)  # torchrun kills what has not ended after 30 s
+    assert code != 0
+    assert "stopped by SIGTERM after step 4, saved" in stderr
+    state = json.loads((run / "checkpoints" / "step_00000004" / "state.json").read_text())["progress"]
+    assert state["validation_due"] and not _records(run, "valid")
+    code, stderr = _ended(_start(*words))
+    assert code == 0, stderr
+    assert [record["step"] for record in _records(run, "valid")] == [4, 5]
+
+
+@pytest.mark.slow
 def test_two_nodes_train_as_one(copy_task: MakeTask) -> None:
     """Each machine starts its own torchrun; here both are this one."""
     recipe = copy_task()

@@ -17,7 +17,7 @@ from transformer_mt.data.dataset import SourceNoise
 from transformer_mt.data.origin import origins, valid_origin
 from transformer_mt.data.prepare import PreparedData
 from transformer_mt.data.sampler import epoch_batches
-from transformer_mt.decoding.shares import translate_in_shares
+from transformer_mt.decoding.shares import Share, all_shares, own_share
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import CheckpointError, DataError, DivergenceError
 from transformer_mt.evaluation.scores import score
@@ -121,9 +121,12 @@ def _validation_set(
 
     signatures: dict[str, str] = {}
 
-    def translate() -> tuple[list[str], dict[str, float]]:
+    def translate() -> Share:
+        return own_share(translator, ranks, sources)
+
+    def score_all(own: Share) -> tuple[list[str], dict[str, float]]:
         try:
-            found = translate_in_shares(translator, ranks, sources)
+            found = all_shares(ranks, own)
         except CheckpointError as error:
             raise DivergenceError(
                 f"{recipe.run_dir}: diverged: in validation {error}; go on from the last checkpoint, or "
@@ -138,7 +141,7 @@ def _validation_set(
         make_batch([valid.ids(int(i)) for i in indices], indices=indices)
         for indices in order[ranks.rank :: ranks.world]
     ]
-    return ValidationSet(batches, pairs, translate, signatures)
+    return ValidationSet(batches, pairs, translate, score_all, signatures)
 
 
 def _pictures(

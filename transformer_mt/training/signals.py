@@ -45,9 +45,9 @@ class Signals:
             signal.signal(number, signal.SIG_IGN if self.number and error else handler)
 
     @contextmanager
-    def breaking_off(self, allowed: bool) -> Iterator[None]:
-        """Inside, a signal raises BrokenOff where that is allowed."""
-        self._may_break_off = allowed
+    def breaking_off(self) -> Iterator[None]:
+        """Inside, a signal raises BrokenOff."""
+        self._may_break_off = True
         try:
             yield
         finally:

@@ -10,7 +10,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,23 +40,26 @@ from transformer_mt.training.state import (
 )
 from transformer_mt.training.step import Updater
 from transformer_mt.training.stream import MicroBatches
-from transformer_mt.training.validation import ValidationLoss, validation_loss
+from transformer_mt.training.validation import ValidationLoss, loss_sums
 
 # Updates in a row that may be non-finite (fp16 needs some while its scale comes down) before training ends.
 MAX_SKIPPED_IN_ROW = 20
 _NUM_SAMPLES = 20
 
-Translate = Callable[[], tuple[list[str], dict[str, float]]]
-"""Translations of the validation set by the model as it stands, and their scores."""
+Translate = Callable[[], Any]
+"""This process's share of the validation set, translated by the model as it stands."""
+Score = Callable[[Any], tuple[list[str], dict[str, float]]]
+"""What `Translate` gave each process -> all translations, and their scores."""
 
 
 @dataclass(frozen=True)
 class ValidationSet:
-    """Batches for the loss, raw text for people, the caller's translator and the signatures of its scores."""
+    """Batches for the loss (this process's share), raw text for people, what translates and what scores."""
 
     batches: Sequence[Batch]
     pairs: Sequence[tuple[str, str]]
     translate: Translate
+    score: Score
     signatures: Mapping[str, str]
 
 
@@ -320,22 +323,25 @@ class Trainer:
         return better
 
     def _measure(self, logbook: Logbook) -> tuple[ValidationLoss, list[str], dict[str, float]]:
-        """Loss, translations and scores of the validation set, by the weights that `translate` would use."""
-        was_training = self.model.training
-        num_chars = sum(len(tgt) + 1 for _, tgt in self.validation.pairs)
-        alone = self._ranks.world == 1  # other processes would wait for this one
-        with _uncompiled(self.config), _averaged(self.updater):
-            with self._signals.breaking_off(allowed=alone):
-                loss = validation_loss(
-                    self.updater.loss_module,
-                    self.validation.batches,
-                    num_chars,
-                    self.updater.precision,
-                    self.updater.device,
-                    self._ranks,
-                )
+        """Loss, translations and scores of the validation set, by the weights that `translate` would use.
+
+        Raises:
+            BrokenOff: a signal came to any process while it was busy with its own share.
+        """
+        validation, updater, was_training = self.validation, self.updater, self.model.training
+        num_chars = sum(len(tgt) + 1 for _, tgt in validation.pairs)
+        with _uncompiled(self.config), _averaged(updater):
+            done = False
+            with suppress(BrokenOff), self._signals.breaking_off():
+                sums = loss_sums(updater.loss_module, validation.batches, updater.precision, updater.device)
                 self.model.eval()
-                translations, scores = self.validation.translate()
+                share = validation.translate()
+                done = True
+            if self._ranks.largest(not done):
+                raise BrokenOff
+            nll_sum, num_tokens = self._ranks.sums(*sums)
+            loss = ValidationLoss.of(nll_sum, num_tokens, num_chars)
+            translations, scores = validation.score(share)
             with self._ranks.one_after_the_first():
                 if self._ranks.first:
                     self.pictures(logbook, self.progress.step)

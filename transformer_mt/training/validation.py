@@ -16,7 +16,6 @@ import torch
 from transformer_mt.data.batch import Batch, make_batch
 from transformer_mt.data.sampler import epoch_batches
 from transformer_mt.model.protocol import TrainableModel
-from transformer_mt.runtime.distributed import ALONE, Ranks
 from transformer_mt.text.tokenizer import EOS_ID, Tokenizers
 from transformer_mt.training.precision import autocast
 from transformer_mt.training.step import LossModule
@@ -29,6 +28,12 @@ class ValidationLoss:
     nll: float
     ppl: float
     nats_per_char: float
+
+    @classmethod
+    def of(cls, nll_sum: float, num_tokens: float, num_target_chars: int) -> ValidationLoss:
+        """From nats, target tokens and characters of all examples."""
+        nll_mean = nll_sum / max(num_tokens, 1)
+        return cls(nll_mean, perplexity(nll_mean), nll_sum / max(num_target_chars, 1))
 
 
 def perplexity(nll: float) -> float:
@@ -63,25 +68,27 @@ def reference_loss(
     return validation_loss(LossModule(model, 0.0), batches, num_chars, "fp32", device)
 
 
-@torch.no_grad()
-def validation_loss(  # noqa: PLR0917 (a pass over data needs them all)
+def validation_loss(
     loss_module: LossModule,
     batches: Iterable[Batch],
     num_target_chars: int,
     precision: str,
     device: torch.device,
-    ranks: Ranks = ALONE,
 ) -> ValidationLoss:
     """Loss of reference translations; the model comes back in the mode it was in.
 
     Args:
-        batches: the whole validation set, each example once; of several processes each has its share.
-        num_target_chars: characters of the raw references, one more per line for its end; of all processes.
-        ranks: the processes.
-
-    Raises:
-        LostProcessError: as `Ranks.sums`.
+        batches: the whole validation set, each example once.
+        num_target_chars: characters of the raw references, one more per line for its end.
     """
+    return ValidationLoss.of(*loss_sums(loss_module, batches, precision, device), num_target_chars)
+
+
+@torch.no_grad()
+def loss_sums(
+    loss_module: LossModule, batches: Iterable[Batch], precision: str, device: torch.device
+) -> tuple[float, float]:
+    """Nats and target tokens of these batches: what several processes add up; as `validation_loss`."""
     was_training = loss_module.training
     loss_module.eval()
     nll_sum, num_tokens = 0.0, 0.0
@@ -91,6 +98,4 @@ def validation_loss(  # noqa: PLR0917 (a pass over data needs them all)
         nll_sum += float(nll)
         num_tokens += tokens
     loss_module.train(was_training)
-    nll_sum, num_tokens = ranks.sums(nll_sum, num_tokens)
-    nll_mean = nll_sum / max(num_tokens, 1)
-    return ValidationLoss(nll_mean, perplexity(nll_mean), nll_sum / max(num_target_chars, 1))
+    return nll_sum, num_tokens

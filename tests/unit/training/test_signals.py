@@ -36,7 +36,7 @@ def test_what_is_broken_off_is_broken_off_once() -> None:
     cleaned = False
     with Signals() as signals:
         try:
-            with signals.breaking_off(allowed=True):
+            with signals.breaking_off():
                 try:
                     os.kill(os.getpid(), signal.SIGTERM)
                 finally:
@@ -47,8 +47,6 @@ def test_what_is_broken_off_is_broken_off_once() -> None:
         else:
             pytest.fail("it went on")
         os.kill(os.getpid(), signal.SIGTERM)
-        with signals.breaking_off(allowed=False):
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_nohup_is_respected() -> None:
