@@ -28,7 +28,7 @@ def test_the_quick_size_of_a_study_runs(cli: Cli, tmp_path: Path, name: str) -> 
     conclusion = json.loads((folder / "study.json").read_text(encoding="utf-8"))["conclusion"]
     assert conclusion["quick"] is True
     study = load_study(path, quick=True)
-    measured = {(row["variant"], row["measured"]["metric"]) for row in conclusion["values"]}
+    measured = {(row["variant"], row["columns"]["metric"]) for row in conclusion["values"]}
     for one in study.section.pictures:
         missing = [name for name in study.section.variants if (name, one.metric) not in measured]
         assert not missing, f"{one.metric} was not measured of {missing}"

@@ -184,14 +184,16 @@ def _conclude(study: Study, results: Sequence[Result]) -> None:
     from transformer_mt.studies.page import write_overview, write_page
 
     conclusion = conclude(study, results)
-    write_conclusion(study, conclusion)
+    write_conclusion(study.run_dir / "study.json", conclusion)
     write_page(conclusion, study.run_dir / "index.html")
     if conclusion.verdicts:
         show()
         show(verdict_table(conclusion))
     for line in dict.fromkeys(measured_nowhere(study, conclusion)):
         _say(f"warning: {line}")
-    overview = write_overview(study.run_dir.parent)
+    overview, unread = write_overview(study.run_dir.parent)
+    for line in unread:
+        _say(f"warning: not on the page of all studies: {line}")
     _say(f"written: {study.run_dir / 'study.json'}, {study.run_dir / 'index.html'} and {overview}")
 
 

@@ -6,12 +6,13 @@ Plain data, from which the pages are drawn. Knows no models.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from transformer_mt import __version__
 from transformer_mt.errors import CheckpointError
@@ -20,6 +21,7 @@ from transformer_mt.studies.measured import MadeOn, made_on, read_values
 from transformer_mt.studies.study import Study
 from transformer_mt.studies.study_file import PictureSection
 from transformer_mt.studies.trials import Result, align
+from transformer_mt.studies.values import Columns, from_columns, to_columns
 from transformer_mt.studies.verdicts import Summary, Value, Verdict, judge
 
 
@@ -97,11 +99,11 @@ def measured_nowhere(study: Study, conclusion: Conclusion) -> Iterator[str]:
                 yield f"{where}: {metric} was not measured by {key}; it was by {known}"
 
 
-def write_conclusion(study: Study, conclusion: Conclusion) -> None:
-    """Add it to study.json."""
-    path = study.run_dir / "study.json"
+def write_conclusion(path: Path, conclusion: Conclusion) -> None:
+    """Add it to a study.json."""
     pictures = [one.model_dump() for one in conclusion.pictures]
-    facts: dict[str, Any] = {**asdict(conclusion), "pictures": pictures}
+    values = list(_value_columns(conclusion.values))
+    facts: dict[str, Any] = {**asdict(replace(conclusion, values=())), "pictures": pictures, "values": values}
     write_json(path, {**(read_json(path) or {}), "conclusion": facts})
 
 
@@ -115,10 +117,31 @@ def read_conclusion(path: Path) -> Conclusion | None:
     if facts is None:
         return None
     try:
-        return TypeAdapter(Conclusion).validate_python(facts)
-    except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"]))
-        raise CheckpointError(f"{path}: conclusion.{where}: is not what a study wrote; delete it") from None
+        stored = TypeAdapter(list[_ValueColumns]).validate_python(facts.get("values"))
+        return TypeAdapter(Conclusion).validate_python({**facts, "values": tuple(_values(stored))})
+    except (AttributeError, ValueError):
+        raise CheckpointError(f"{path}: is not what a study wrote; delete it") from None
+
+
+@dataclass(frozen=True)
+class _ValueColumns:
+    """The numbers of one metric of one trial."""
+
+    variant: str
+    seed: int | None
+    columns: Columns
+
+
+def _value_columns(values: Iterable[Value]) -> Iterator[dict[str, Any]]:
+    for (variant, seed), own in groupby(values, key=lambda value: (value.variant, value.seed)):
+        for columns in to_columns(value.measured for value in own):
+            yield asdict(_ValueColumns(variant, seed, columns))
+
+
+def _values(stored: Iterable[_ValueColumns]) -> Iterator[Value]:
+    for one in stored:
+        for measured in from_columns(one.columns):
+            yield Value(one.variant, one.seed, measured)
 
 
 def verdict_table(conclusion: Conclusion) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from transformer_mt import __version__
 from transformer_mt.errors import CheckpointError
@@ -16,7 +16,7 @@ from transformer_mt.json_file import read_json, write_json
 from transformer_mt.runtime.device import machine_name
 from transformer_mt.studies.measures import measure
 from transformer_mt.studies.study import Study, Trial
-from transformer_mt.studies.values import Measured
+from transformer_mt.studies.values import Columns, from_columns, to_columns
 from transformer_mt.studies.verdicts import Value
 
 _REMEDY = "delete it to measure anew"
@@ -36,7 +36,7 @@ class _Stored(BaseModel):
     """What stands in a file besides what the numbers depend on."""
 
     made_on: MadeOn
-    values: list[Measured]
+    values: list[Columns]
 
 
 def measure_trial(study: Study, trial: Trial, device: torch.device, *, finished: bool) -> None:
@@ -47,10 +47,8 @@ def measure_trial(study: Study, trial: Trial, device: torch.device, *, finished:
     """
     path = _path(study, trial)
     path.parent.mkdir(parents=True, exist_ok=True)
-    values = [
-        {"metric": one.metric, "at": dict(one.at), "value": one.value}
-        for one in measure(trial.recipe, study.section.measure, device, finished=finished)
-    ]
+    measured = measure(trial.recipe, study.section.measure, device, finished=finished)
+    values = [asdict(columns) for columns in to_columns(measured)]
     made_on = asdict(MadeOn(machine_name(), torch.get_num_threads(), torch.__version__))
     write_json(path, {**_depends_on(study, trial), "made_on": made_on, "values": values})
 
@@ -68,25 +66,26 @@ def read_values(study: Study) -> Iterator[Value]:
     Raises:
         CheckpointError: a file is damaged.
     """
-    for trial, stored in _read(study):
-        for one in stored.values:
-            yield Value(trial.variant, trial.seed, one)
+    for _, values in _read(study):
+        yield from values
 
 
 def made_on(study: Study) -> list[MadeOn]:
     """The different machines, threads and versions of torch that measured."""
-    return list(dict.fromkeys(stored.made_on for _, stored in _read(study)))
+    return list(dict.fromkeys(made_on for made_on, _ in _read(study)))
 
 
-def _read(study: Study) -> Iterator[tuple[Trial, _Stored]]:
+def _read(study: Study) -> Iterator[tuple[MadeOn, list[Value]]]:
     for trial in study.trials:
         if not is_measured(study, trial):
             continue
         path = _path(study, trial)
         try:
-            yield trial, _Stored.model_validate(read_json(path, _REMEDY))
-        except ValidationError:
+            stored = _Stored.model_validate(read_json(path, _REMEDY))
+            measured = [one for columns in stored.values for one in from_columns(columns)]
+        except ValueError:
             raise CheckpointError(f"{path}: is not what a study wrote; {_REMEDY}") from None
+        yield stored.made_on, [Value(trial.variant, trial.seed, one) for one in measured]
 
 
 def _path(study: Study, trial: Trial) -> Path:

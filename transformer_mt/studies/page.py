@@ -12,6 +12,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from transformer_mt.errors import CheckpointError
 from transformer_mt.evaluation import charts
 from transformer_mt.json_file import write_text
 from transformer_mt.studies.conclusion import Conclusion, found_text, mean_text, number_text, read_conclusion
@@ -56,17 +57,24 @@ def write_page(conclusion: Conclusion, path: Path) -> None:
     write_text(path, text)
 
 
-def write_overview(folder: Path) -> Path:
-    """Write the page of all studies in a folder, claims and verdicts, and return its path.
+def write_overview(folder: Path) -> tuple[Path, list[str]]:
+    """Write the page of all studies in a folder: claims and verdicts.
 
-    Raises:
-        CheckpointError: the study.json of one is damaged.
+    Returns:
+        Its path, and what is wrong with each study that is left out because it cannot be read.
     """
-    found = [(path.parent.name, read_conclusion(path)) for path in sorted(folder.glob("*/study.json"))]
-    studies = [(name, one) for name, one in found if one is not None]
+    studies, unread = [], []
+    for found in sorted(folder.glob("*/study.json")):
+        try:
+            conclusion = read_conclusion(found)
+        except CheckpointError as error:
+            unread.append(str(error))
+            continue
+        if conclusion is not None:
+            studies.append((found.parent.name, conclusion))
     path = folder / OVERVIEW
     write_text(path, _templates().get_template("claims.html.j2").render(studies=studies))
-    return path
+    return path, unread
 
 
 def _templates() -> Environment:

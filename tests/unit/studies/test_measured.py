@@ -79,8 +79,9 @@ def test_numbers_of_an_earlier_training_are_none(study: Study) -> None:
     [
         {"values": None},
         {"values": [{"metric": "rate"}]},
-        {"values": [{"metric": "rate", "value": "x", "at": {}}]},
-        {"values": [{"metric": "rate", "value": 1.0, "at": None}]},
+        {"values": [{"metric": "rate", "values": ["x"], "at": {}}]},
+        {"values": [{"metric": "rate", "values": [1.0], "at": None}]},
+        {"values": [{"metric": "rate", "values": [1.0, 2.0], "at": {"step": [1]}}]},
         {"made_on": {"machine": "m"}},
     ],
 )
@@ -97,6 +98,12 @@ def test_a_place_comes_back_as_it_was(study: Study) -> None:
     measured.measure_trial(study, study.trials[0], CPU, finished=True)
     path = study.run_dir / "measured" / "low.json"
     at = {"length": 8, "edge": 1.5, "set": "8"}
-    write_json(path, {**(read_json(path) or {}), "values": [{"metric": "m", "value": 1.0, "at": at}]})
+    write_json(
+        path,
+        {
+            **(read_json(path) or {}),
+            "values": [{"metric": "m", "values": [1.0], "at": {k: [v] for k, v in at.items()}}],
+        },
+    )
     (value,) = measured.read_values(study)
     assert repr(dict(value.measured.at)) == repr(at)

@@ -135,22 +135,49 @@ def test_one_page_for_all_studies_of_a_folder(tmp_path: Path, monkeypatch: pytes
     study = made_up_study(tmp_path, "run_dir=runs/one")
     study.run_dir.mkdir(parents=True)
     write_json(study.run_dir / "study.json", {"study": "s.yaml", "trials": []})
-    write_conclusion(study, conclusion())
+    write_conclusion(study.run_dir / "study.json", conclusion())
     assert read_conclusion(study.run_dir / "study.json") == conclusion()
     assert (read_json(study.run_dir / "study.json") or {})["trials"] == []
     (tmp_path / "runs" / "two").mkdir()
     write_json(tmp_path / "runs" / "two" / "study.json", {"study": "t.yaml", "trials": []})
-    overview = write_overview(tmp_path / "runs")
+    (tmp_path / "runs" / "three").mkdir()
+    (tmp_path / "runs" / "three" / "study.json").write_text("{", encoding="utf-8")
+    overview, (unread,) = write_overview(tmp_path / "runs")
+    assert "three/study.json: cannot be read" in unread
     text = overview.read_text(encoding="utf-8")
     assert text.count("<section") == 1 and 'href="one/index.html"' in text
     assert "half of it" in " ".join(Page(text).text.split()) and EVIL not in text
 
 
 def test_a_conclusion_that_no_study_wrote_is_told(tmp_path: Path) -> None:
-    write_json(tmp_path / "study.json", {"conclusion": {"name": 1}})
-    with pytest.raises(CheckpointError, match=r"study\.json: conclusion\.name: is not what a study wrote"):
-        read_conclusion(tmp_path / "study.json")
+    for facts in ({"name": 1}, {"name": 1, "values": []}, ["values"]):
+        write_json(tmp_path / "study.json", {"conclusion": facts})
+        with pytest.raises(CheckpointError, match=r"study\.json: is not what a study wrote; delete it"):
+            read_conclusion(tmp_path / "study.json")
     assert read_conclusion(tmp_path / "absent.json") is None
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        None,
+        [{"variant": "a", "seed": 1}],
+        [{"variant": "a", "seed": 1, "columns": {"metric": "m", "at": {"x": [1]}, "values": [1.0, 2.0]}}],
+    ],
+    ids=["none", "without numbers", "of unequal length"],
+)
+def test_numbers_that_no_study_wrote_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = made_up_study(tmp_path)
+    study.run_dir.mkdir(parents=True)
+    write_conclusion(study.run_dir / "study.json", conclusion())
+    path = study.run_dir / "study.json"
+    facts = (read_json(path) or {})["conclusion"]
+    write_json(path, {"conclusion": {**facts, "values": columns}})
+    with pytest.raises(CheckpointError, match=r"study\.json: is not what a study wrote"):
+        read_conclusion(path)
 
 
 def test_what_nothing_was_measured_by_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +228,7 @@ def test_a_file_name_that_is_no_utf_8_does_not_keep_a_page_from_being_written(
     study = made_up_study(folder)
     study.run_dir.mkdir(parents=True)
     made = conclude(study, [])
-    write_conclusion(study, made)
+    write_conclusion(study.run_dir / "study.json", made)
     assert read_conclusion(study.run_dir / "study.json") == made
     write_page(made, study.run_dir / "index.html")
-    assert "caf?" in write_overview(study.run_dir.parent).read_text(encoding="utf-8")
+    assert "caf?" in write_overview(study.run_dir.parent)[0].read_text(encoding="utf-8")
