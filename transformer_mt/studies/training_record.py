@@ -43,7 +43,8 @@ def measure(recipe: Recipe, settings: TrainingRecord, device: torch.device) -> I
     `score_variance`, `score_variance_per_dim` (divided by the size of a head), `saturated`, `entropy` and
     `entropy_share` of every layer, and as `last_score_variance` … the mean of the last probe over layers.
     `best_bleu`, or whichever metric chose the checkpoint; `nll` of the last validation; `tokens_per_second`,
-    `seconds_per_epoch` (updates alone), `peak_gib`, `seconds_to_bleu` by level (None: never reached).
+    `seconds_per_epoch` (updates alone), `peak_gib`, `updates_to_bleu` and `seconds_to_bleu` by level (None:
+    never reached). Seconds are those of the clock, with whatever else the machine did.
     `first_non_finite_step` (None: there was none), and `diverged`, 1 or 0. Nothing where nothing was trained.
     """
     run_dir = Path(recipe.run_dir)
@@ -78,8 +79,10 @@ def _validations(curve: Sequence[CurvePoint], levels: Sequence[float]) -> Iterat
         yield Measured("valid_bleu", point.bleu, {"step": point.step})
     yield Measured("nll", curve[-1].nll if curve else None)
     for level in levels:
-        reached = (point.seconds for point in curve if point.bleu is not None and point.bleu >= level)
-        yield Measured("seconds_to_bleu", next(reached, None), {"bleu": level})
+        reached = next((point for point in curve if point.bleu is not None and point.bleu >= level), None)
+        at = {"bleu": level}
+        yield Measured("updates_to_bleu", None if reached is None else reached.step, at)
+        yield Measured("seconds_to_bleu", None if reached is None else reached.seconds, at)
 
 
 def _probes(probes: Sequence[dict[str, Any]], recipe: Recipe) -> Iterator[Measured]:

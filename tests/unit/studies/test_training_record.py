@@ -71,6 +71,7 @@ def test_every_number_is_in_its_place(recipe: Recipe) -> None:
         "valid_nll": [({"step": 10}, 5.0), ({"step": 20}, 4.0)],
         "valid_bleu": [({"step": 10}, 11.0), ({"step": 20}, 29.5)],
         "nll": [({}, 4.0)],
+        "updates_to_bleu": [({"bleu": 11}, 10), ({"bleu": 20}, 20), ({"bleu": 30}, None)],
         "seconds_to_bleu": [({"bleu": 11}, 12.0), ({"bleu": 20}, 44.0), ({"bleu": 30}, None)],
         "score_variance": [(at5a, 9.0), (at5b, 3.0), (at10a, 24.0), (at10b, 12.0)],
         "score_variance_per_dim": [(at5a, 1.5), (at5b, 0.5), (at10a, 4.0), (at10b, 2.0)],
