@@ -326,7 +326,8 @@ def test_a_stream_cannot_be_shared(monkeypatch: pytest.MonkeyPatch, capsys, trai
     from transformer_mt.runtime.distributed import Ranks
 
     for words in ([], ["-"], ["/dev/null"]):
-        args = build_parser().parse_args(["translate", str(trained), *words])
+        all_words = ["translate", str(trained), *words]
+        args = build_parser(all_words).parse_args(all_words)
         with pytest.raises(ConfigError, match="several processes each read all lines"):
             translate._run(args, Ranks(0, 2))
 

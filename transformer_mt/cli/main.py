@@ -78,8 +78,11 @@ class _VerbParser(_Parser):
         return parsed, unknown
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line, without importing what the verbs need to run."""
+def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The command line that these words ask for, without importing what the verbs need to run.
+
+    Flags of verbs that are not among the words are left out: there are ten times as many.
+    """
     parser = _Parser(
         prog="transformer-mt",
         description="Train, translate with and score encoder-decoder translation models.",
@@ -99,7 +102,8 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        module.add_arguments(verb)
+        if name in words:
+            module.add_arguments(verb)
         verb.set_defaults(run=module.run)
     return parser
 
@@ -123,7 +127,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        args = build_parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        args = build_parser(words).parse_args(words)
         logging.basicConfig(format="%(message)s", stream=sys.stderr)
         logging.getLogger("transformer_mt").setLevel(logging.INFO)
         if args.verb not in _SHARED and os.environ.get("WORLD_SIZE", "1") != "1":
