@@ -123,7 +123,7 @@ def _train(study: Study, device: str | None) -> list[Result]:
 
     flags = [] if device is None else ["--device", device]
     exit_codes = read_exit_codes(study)
-    for number, trial in enumerate(study.trials, start=1):
+    for number, trial in enumerate(_by_turns(study), start=1):
         if has_diverged(trial, exit_codes):
             _say(f"{trial.name}: has diverged with these settings; remove {trial.run_dir} to train it anew")
             continue
@@ -138,6 +138,11 @@ def _train(study: Study, device: str | None) -> list[Result]:
     return read_results(study, exit_codes)
 
 
+def _by_turns(study: Study) -> list[Trial]:
+    """Every variant with the first seed, then with the next: what a machine does at a time falls on all."""
+    return sorted(study.trials, key=lambda trial: trial.seed or 0)
+
+
 def _measure(study: Study, results: Sequence[Result], args: argparse.Namespace) -> dict[str, int]:
     """Measure all trials, each in a process of its own. Returns name -> exit code of those that failed."""
     from transformer_mt.studies.child import run_verb
@@ -150,8 +155,10 @@ def _measure(study: Study, results: Sequence[Result], args: argparse.Namespace) 
         *(["--quick"] if args.quick else ()),
         *(() if args.device is None else ("--device", args.device)),
     ]
-    for trial, result in zip(study.trials, results, strict=True):
-        if (study.section.train and result.state in ("failed", "begun")) or is_measured(study, trial):
+    states = {trial.name: result.state for trial, result in zip(study.trials, results, strict=True)}
+    for trial in _by_turns(study):
+        unfinished = study.section.train and states[trial.name] in ("failed", "begun")
+        if unfinished or is_measured(study, trial):
             continue
         _say(f"measuring {trial.name}: {', '.join(study.section.measure.names)}")
         if code := run_verb(["study", args.study, *args.overrides, "--measure", trial.name, *flags]):

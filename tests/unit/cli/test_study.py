@@ -179,6 +179,15 @@ def test_the_seeds_of_a_variant_are_one_system(verbs: Verbs, compared: list[list
     ]
 
 
+def test_variants_take_turns(verbs: Verbs, capsys: Capture) -> None:
+    """Pins that what a machine does at a time falls on all variants, in training and in what is measured."""
+    verbs.trials = {trial.name: trial for trial in made_up_study(Path.cwd(), "seeds=[1,2]").trials}
+    add_to_study("measure: {training_record: {}}\n")
+    assert main(["study", "s.yaml", "seeds=[1,2]"]) == 0
+    turns = [f"{name}_seed{seed}" for seed in (1, 2) for name in ("low", "mid", "wide")]
+    assert verbs.trained == turns and verbs.measured == turns
+
+
 def test_a_signal_ends_the_study(verbs: Verbs, compared: list[list[str]], capsys: Capture) -> None:
     """Pins the exit code, that no other run begins, and what is said."""
     verbs.outcomes = {"mid": 143}
