@@ -103,7 +103,7 @@ def _process(device: torch.device) -> Iterator[Finding]:
     if device.type == "cuda":
         why = "compute capability {}.{}".format(*torch.cuda.get_device_capability(device))
     yield Finding("chosen", "precision auto", f"{pick_precision('auto', device)}: {why}")
-    kept = "free memory is kept for the next step" if settings.keeps_memory else "cannot be set here"
+    kept = "free memory is kept for the next step" if settings.keeps_memory else "free memory is given back"
     yield Finding("chosen", "allocator", kept)
     yield Finding("chosen", "denormals", "flushed to zero" if settings.flushes_denormals else "kept")
     for name, sampling in (("batches", False), ("batches sampled", True)):

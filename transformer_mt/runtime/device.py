@@ -21,7 +21,15 @@ from transformer_mt.runtime.memory import status_bytes
 
 # glibc mallopt parameters (malloc.h).
 _M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
 _M_MMAP_MAX = -4
+# Bytes from which on a block is mapped by itself where the address space is limited.
+_MAPPED_FROM = 2**17
+# Kernels that oneDNN, and torch around it, keep: one for each shape of a product, half a megabyte of code and
+# buffers each. Both keep 1,024 if nobody says otherwise, and shapes of batches hardly ever come again: after
+# twenty updates they were half a GiB. An update has about fifty.
+_KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+_KEPT_KERNELS = 128
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -102,14 +110,19 @@ def set_up_process() -> ProcessSettings:
 
     torch takes a thread for each core that it sees, but a container may be allowed fewer: threads that wait
     for their share of time keep all others waiting. glibc returns large blocks to the system after every
-    step and pays page faults to get them back: keep them. Denormals appear in optimizer moments and cost
-    hundreds of cycles each: flush them to zero (threads started later inherit it).
+    step and pays page faults to get them back: keep them; but not where the address space is limited (ulimit
+    -v), for of that the holes between kept blocks take as much again. Denormals appear in optimizer moments
+    and cost hundreds of cycles each: flush them to zero (threads started later inherit it).
     """
+    for name in _KERNEL_CACHES:
+        os.environ.setdefault(name, str(_KEPT_KERNELS))  # read when the first product is made
     reason = _limit_threads()
     keeps_memory = False
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
-        if hasattr(libc, "mallopt"):
+        if hasattr(libc, "mallopt") and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+            libc.mallopt(_M_MMAP_THRESHOLD, _MAPPED_FROM)  # said by us it does not grow
+        elif hasattr(libc, "mallopt"):
             # 1 is success; allocators that only bear the name (musl has none) say 0.
             keeps_memory = bool(libc.mallopt(_M_MMAP_MAX, 0) and libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
     return ProcessSettings(torch.get_num_threads(), reason, keeps_memory, torch.set_flush_denormal(True))
@@ -142,10 +155,10 @@ def compiler_fault(device: torch.device) -> str | None:
 _ONEDNN_OUT_OF_MEMORY = ("could not create a primitive", "could not execute a primitive")
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether a device had too little memory; on a CPU only the text of the error tells."""
+def is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
+    """Whether a device had too little memory; of torch on a CPU only the text of the error tells."""
     text = str(error)
-    if isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in text:
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in text:
         return True
     return text.partition("\n")[0] in _ONEDNN_OUT_OF_MEMORY
 

@@ -1,5 +1,9 @@
 """Device and precision are chosen from what the machine offers."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -8,6 +12,7 @@ from transformer_mt.runtime import device as module
 from transformer_mt.runtime.cores import Cores
 from transformer_mt.runtime.device import (
     autocast_dtype,
+    bf16_features,
     peak_memory,
     pick_device,
     pick_precision,
@@ -92,3 +97,49 @@ def test_peak_memory_sees_a_large_tensor():
     block = torch.ones(before // 4 + 2**28, dtype=torch.uint8)
     assert peak_memory(CPU) >= before
     assert peak_memory(CPU) >= block.numel()
+
+
+def _grown(work: str, field: str, **env: str) -> int:
+    """MiB that a field of /proc/self/status has grown by over lines of Python, in a process of its own."""
+    code = f"""
+import resource, torch
+from transformer_mt.runtime.device import set_up_process
+from transformer_mt.runtime.memory import status_bytes
+{work}
+print(status_bytes("{field}:") - before >> 20)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env}, check=True
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not bf16_features(), reason="the processor multiplies no bf16, so no kernels are kept")
+def test_kernels_of_shapes_that_do_not_come_again_are_not_kept():
+    """Pins half a GiB that every training in bf16 grew by in its first twenty updates."""
+    work = """
+set_up_process()
+weight = torch.ones(64, 64, dtype=torch.bfloat16, requires_grad=True)
+rows = lambda number: torch.ones(number, 64, dtype=torch.bfloat16)
+torch.nn.functional.linear(rows(7), weight).sum().backward()
+before = status_bytes("VmRSS:")
+for number in range(20, 420):
+    torch.nn.functional.linear(rows(number), weight).sum().backward()
+"""
+    kept = dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "1024")
+    bounded, unbounded = (_grown(work, "VmRSS", OMP_NUM_THREADS="1", **env) for env in ({}, kept))
+    assert bounded < unbounded / 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
+def test_a_limited_address_space_is_not_spent_on_holes():
+    """Pins freed blocks that stay mapped: of `ulimit -v` nothing was left after some updates."""
+    work = """
+if limited:
+    resource.setrlimit(resource.RLIMIT_AS, (2**36, resource.RLIM_INFINITY))
+assert set_up_process().keeps_memory is not limited
+before = status_bytes("VmSize:")
+torch.ones(2**25)
+"""
+    assert _grown("limited = False" + work, "VmSize") >= 120
+    assert _grown("limited = True" + work, "VmSize") < 20
