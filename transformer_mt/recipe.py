@@ -28,6 +28,10 @@ CHANGEABLE = frozenset(
         "training.max_steps",
         "training.patience",
         "training.compile",
+        # What a run whose memory was too small is told to change.
+        "training.max_tokens",
+        "training.update_freq",
+        "training.gradient_checkpointing",
         "training.learning_rate",
         "training.min_learning_rate",
         "training.save_every",

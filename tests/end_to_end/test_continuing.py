@@ -18,7 +18,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.end_to_end.conftest import MakeTask
-from tests.small_runs import assert_same_tensors
+from tests.small_runs import assert_same_tensors, scalars
 from transformer_mt import checkpoint as ckpt
 from transformer_mt import checkpoint_files as files
 from transformer_mt.cli.main import main
@@ -52,16 +52,20 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
         coming = iter(enumerate(values, start=1))
         shown = dict.fromkeys(("bleu", "chrf"), 0.0)
 
-        def loss(*_: object) -> ValidationLoss:
+        def sums(*_: object) -> tuple[float, float]:
             number, value = next(coming)
             before(number)
             shown.update(bleu=value, chrf=value)
+            return value, 1.0
+
+        def loss(value: float, *_: object) -> ValidationLoss:
             return ValidationLoss(value, value, 1.0)
 
         def score(*_: object) -> list[Score]:
             return [Score(name, value, "scripted") for name, value in shown.items()]
 
-        monkeypatch.setattr("transformer_mt.training.trainer.validation_loss", loss)
+        monkeypatch.setattr("transformer_mt.training.trainer.loss_sums", sums)
+        monkeypatch.setattr(ValidationLoss, "of", loss)
         monkeypatch.setattr("transformer_mt.cli.build_trainer.score", score)
 
     return write
@@ -132,6 +136,23 @@ def test_raising_the_last_step_raises_the_rate(task: MakeTask) -> None:
     weights = [files.read_checkpoint(files.folder_of(run_of(recipe), step)).weights for step in (3, 4, 5)]
     for before, after in pairwise(weights):
         assert all(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_run_whose_memory_was_too_small_goes_on_with_less(task: MakeTask) -> None:
+    """The remedies that a user is told: smaller batches, more of them, recomputed activations."""
+    recipe = task()
+    assert train(recipe, "training.max_steps=2", *EVERY_STEP) == 0
+    less = ["training.max_tokens=256", "training.update_freq=2", "training.gradient_checkpointing=true"]
+    assert train(recipe, "training.max_steps=4", *less, *EVERY_STEP) == 0
+    log = run_of(recipe) / "train.log"
+    told = "with another training.max_tokens the batches are others: epoch 1 begins anew"
+    assert log.read_text(encoding="utf-8").count(told) == 1
+    assert [record["step"] for record in records(run_of(recipe), "train")] == [1, 2, 3, 4]
+    place = [scalars(files.folder_of(run_of(recipe), step))["progress"]["position"] for step in (2, 3, 4)]
+    assert place == [2, 2, 4], "two batches an update, from the beginning of the epoch"
+    assert train(recipe, "training.max_steps=5", *less, *EVERY_STEP) == 0
+    assert log.read_text(encoding="utf-8").count(told) == 1
+    assert scalars(files.folder_of(run_of(recipe), 5))["progress"]["position"] == 6
 
 
 def test_the_loss_scale_goes_on(task: MakeTask, capsys: Capture) -> None:

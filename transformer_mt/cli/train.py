@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from transformer_mt.data.prepare import PreparedData
     from transformer_mt.runtime.distributed import Ranks
     from transformer_mt.training.logbook import Logbook
+    from transformer_mt.training.state import Progress
     from transformer_mt.training.trainer import Trainer
 
 HELP = "train a model by a recipe; the same command again continues where it stopped"
@@ -100,13 +101,13 @@ def _run(recipe: Recipe, args: argparse.Namespace, ranks: Ranks) -> int:
             return _rehearse(recipe, prepared, device)
         with locked(run_dir) if ranks.first else nullcontext():
             return _train(recipe, prepared, device, args, ranks)
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
         raise ConfigError(
             f"{args.recipe}: the model or a batch does not fit into the memory of {device}; "
-            "lower training.max_tokens (and raise training.update_freq as much) or a size of the model, "
-            "or set training.gradient_checkpointing"
+            "lower training.max_tokens (and raise training.update_freq as much), or set "
+            "training.gradient_checkpointing, and the same command goes on; or take a smaller model"
         ) from None
 
 
@@ -188,7 +189,7 @@ def _train(
         "processes": ranks.world,
     }
     progress = trainer.progress
-    said = [*_said_of(checkpoint, ranks), *changes]
+    said = [*_said_of(checkpoint, progress, ranks), *changes]
     if not ranks.first:
         return EXIT_OK if trainer.finished else _trained(trainer, ranks, said)
     if trainer.finished:
@@ -210,13 +211,15 @@ def _train(
     return code
 
 
-def _said_of(checkpoint: Checkpoint | None, ranks: Ranks) -> Iterator[str]:
+def _said_of(checkpoint: Checkpoint | None, progress: Progress, ranks: Ranks) -> Iterator[str]:
     """What a log has to know of the checkpoint that training continues from."""
     from transformer_mt.training.state import PROCESSES
 
     if checkpoint is None:
         return
     yield f"continuing after step {checkpoint.step}"
+    if progress.position != checkpoint.scalars["progress"]["position"]:
+        yield f"with another training.max_tokens the batches are others: epoch {progress.epoch} begins anew"
     before = checkpoint.scalars.get(PROCESSES, 1)
     if before != ranks.world:
         yield (

@@ -191,7 +191,7 @@ class Updater:
         """What `_gradients` gives, or None where the memory does not hold it but may hold that of halves."""
         try:
             return self._gradients(self._forward, step, batches, num_tokens)
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
         # Several processes have met over some of the gradients already, and cannot begin again.
@@ -202,7 +202,8 @@ class Updater:
         raise ConfigError(
             f"step {step}: a micro-batch of {rows} x {largest.src_ids.size(1)} source and {rows} x {longest} "
             f"target tokens does not fit into the memory of {self.device}; lower training.max_tokens (and "
-            "raise training.update_freq as much), or set training.gradient_checkpointing"
+            "raise training.update_freq as much), or set training.gradient_checkpointing, and the same "
+            "command goes on"
         )
 
     def _gradients(

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from transformer_mt.checkpoint import newest_valid, rotate, saved_steps
-from transformer_mt.checkpoint_files import Checkpoint, folder_of
+from transformer_mt.checkpoint_files import Checkpoint, folder_of, read_recipe
 from transformer_mt.config import Recipe, TrainingConfig
 from transformer_mt.data.batch import Batch
 from transformer_mt.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, CheckpointError, DivergenceError
@@ -96,15 +96,18 @@ class Trainer:
         self.progress = Progress()
         self._ranks = updater.ranks
         self._open_stream = stream
+        self._spoilt = False  # by the last update: nothing that a divergence should go back to
         self._signals = Signals()
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Continue from a checkpoint of this run, bit for bit.
+        """Continue from a checkpoint of this run, bit for bit; with another max_tokens at the epoch's start.
 
         Raises:
             CheckpointError: it was trained with other tokenizers than the data have now.
         """
         self.progress = restore_state(checkpoint, self.model, self.updater, self.tokenizers)
+        if read_recipe(checkpoint.folder).training.token_budget != self.config.token_budget:
+            self.progress.position = 0  # batches of other sizes cannot be counted on from here
         if self._ranks.first:
             point(self.run_dir, self.progress, self.config.metric)  # a kill may have come before this
 
@@ -139,8 +142,7 @@ class Trainer:
                 stop = self._agreed_signal()  # read once: a signal after this waits for the next update
                 ends = bool(stop) or self.finished
                 due = due or progress.step % self.config.save_every == 0
-                # Weights with which nothing can be learned are not what a divergence should go back to.
-                if ends or better or (due and not progress.skipped_in_row):
+                if ends or better or (due and not self._spoilt):
                     self._save_or_go_on(logbook, best_before, must=ends)
                     due = False
                 if stop and not self.finished:
@@ -203,6 +205,9 @@ class Trainer:
         progress.tokens += update.num_tokens
         progress.seconds += seconds
         progress.totals.add(update, seconds)
+        # One that guesses has log(vocabulary); above twice that weights have run away, in warm-up too.
+        nll = update.nll_sum / max(update.num_tokens, 1)
+        self._spoilt = not update.applied or nll > 2 * math.log(self.tokenizers.tgt.vocab_size)
         logbook.advance()
         if update.pieces > 1:
             logbook.say(
