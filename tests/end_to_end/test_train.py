@@ -496,6 +496,30 @@ def test_a_checkpoint_that_was_due_amid_skipped_updates_is_saved_after_them(copy
     assert ckpt.saved_steps(recipe.parent / "run") == [6, 8, 9]
 
 
+def test_weights_that_run_away_in_warm_up_are_not_saved(copy_task, monkeypatch):
+    """Perplexity is no divergence before the end of warm-up, but where it is absurd there is nothing to keep."""
+    from transformer_mt.training.step import Updater
+
+    recipe = copy_task()
+    update = Updater.run
+
+    def running_away(self, step, batches, **more):
+        result = update(self, step, batches, **more)
+        worse = 2.1 * math.log(310) * result.num_tokens
+        return dataclasses.replace(result, nll_sum=worse) if step in {4, 5} else result
+
+    monkeypatch.setattr(Updater, "run", running_away)
+    words = [
+        "train",
+        str(recipe),
+        "training.max_steps=9",
+        "training.save_every=4",
+        "training.warmup_steps=50",
+    ]
+    assert main([*words, "training.validate_every=100"]) == 0
+    assert ckpt.saved_steps(recipe.parent / "run") == [6, 8, 9]
+
+
 def test_patience_ends_training(copy_task, capsys):
     """With a learning rate too small to change anything no second validation is better: patience 1 ends."""
     recipe = copy_task(

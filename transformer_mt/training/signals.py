@@ -46,9 +46,11 @@ class Signals:
 
     @contextmanager
     def breaking_off(self) -> Iterator[None]:
-        """Inside, a signal raises BrokenOff."""
+        """Inside, a signal raises BrokenOff; one that came before does so at once."""
         self._may_break_off = True
         try:
+            if self.number:
+                raise BrokenOff
             yield
         finally:
             self._may_break_off = False

@@ -49,6 +49,14 @@ def test_what_is_broken_off_is_broken_off_once() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+def test_a_signal_just_before_breaks_off_too() -> None:
+    """Pins the moment between the last look at signals and a validation of an hour."""
+    with Signals() as signals:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(BrokenOff), signals.breaking_off():
+            pytest.fail("it went on")
+
+
 def test_nohup_is_respected() -> None:
     """A job that shall outlive its terminal does."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
