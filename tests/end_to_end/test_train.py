@@ -497,7 +497,7 @@ def test_a_checkpoint_that_was_due_amid_skipped_updates_is_saved_after_them(copy
 
 
 def test_weights_that_run_away_in_warm_up_are_not_saved(copy_task, monkeypatch):
-    """Perplexity is no divergence before the end of warm-up, but where it is absurd there is nothing to keep."""
+    """Perplexity is no divergence in warm-up, but where it is absurd there is nothing to keep."""
     from transformer_mt.training.step import Updater
 
     recipe = copy_task()
