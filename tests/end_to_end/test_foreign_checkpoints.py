@@ -76,9 +76,8 @@ UNREAD = {
     ("translate", files.STATE),
     ("evaluate", files.STATE),
     ("train", "tokenizer.model"),
-    ("train", "config.yaml"),
 }
-"""Parts that a verb has no use for: a run that goes on has its recipe and tokenizer already."""
+"""Parts that a verb has no use for: a run that goes on has its tokenizer already."""
 
 
 class Evil:

@@ -120,9 +120,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     before = signal.getsignal(signal.SIGINT)
     with _terminable():
         code = _run(argv)
+    if argv is None and _is_one_of_several():
+        # All is written and closed. An interpreter that ends while threads of a process group are still about
+        # may abort ("terminate called"), and torchrun would take a training that is done for one that failed.
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):  # told already, or nobody reads it
+                stream.flush()
+        os._exit(code)
     if argv is not None and before is not None:
         signal.signal(signal.SIGINT, before)  # the caller lives on, and so must its Ctrl-C
     return code
+
+
+def _is_one_of_several() -> bool:
+    """Whether torchrun started other processes beside this one."""
+    return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -131,7 +143,7 @@ def _run(argv: Sequence[str] | None) -> int:
         args = build_parser(words).parse_args(words)
         logging.basicConfig(format="%(message)s", stream=sys.stderr)
         logging.getLogger("transformer_mt").setLevel(logging.INFO)
-        if args.verb not in _SHARED and os.environ.get("WORLD_SIZE", "1") != "1":
+        if args.verb not in _SHARED and _is_one_of_several():
             raise ConfigError(f"{args.verb}: works in one process; start it without torchrun")
         code: int = args.run(args)
         with naming("stdout"):
