@@ -279,3 +279,15 @@ def test_termination_unwinds(tmp_path: Path, number: signal.Signals) -> None:
     _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (143, b"transformer-mt: error: terminated\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_of_several_processes_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pins an abort at the interpreter's end, by which a training that was done had failed."""
+    ended: list[int] = []
+    monkeypatch.setattr("os._exit", ended.append)
+    monkeypatch.setattr("sys.argv", ["transformer-mt", "prepare", "absent.yaml"])
+    assert entry.main() == 2 and ended == []
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    entry.main()
+    assert ended == [2]
+    assert entry.main(["prepare", "absent.yaml"]) == 2 and ended == [2], "who calls it lives on"
