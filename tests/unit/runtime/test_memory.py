@@ -132,3 +132,8 @@ def test_what_is_too_large_is_refused_for_a_while(monkeypatch: pytest.MonkeyPatc
 def test_a_full_memory_is_told_from_other_errors(text: str, is_memory: bool) -> None:
     """Where `ulimit -v` is tight it is oneDNN that fails, half the time, in bf16 and fp16."""
     assert is_out_of_memory(RuntimeError(text)) is is_memory
+
+
+def test_python_and_numpy_run_out_of_memory_too() -> None:
+    """Pins a traceback where a picture, not a tensor, was refused memory."""
+    assert is_out_of_memory(MemoryError("Unable to allocate 2.1 MiB for an array"))
