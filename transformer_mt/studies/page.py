@@ -23,6 +23,7 @@ from transformer_mt.studies.verdicts import Summary, Value, at_text, by_seed, su
 OVERVIEW = "index.html"
 # A metric that was taken at more places than these is drawn, not written down.
 _MOST_ROWS = 40
+_SPELLED = {"bleu": "BLEU", "gib": "GiB", "mib": "MiB", "nll": "NLL"}
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _templates() -> Environment:
 
 def _picture(conclusion: Conclusion, picture: PictureSection, number: int) -> Picture | None:
     """A drawing, or None where nothing of it was measured."""
-    label = picture.metric.replace("_", " ")
+    label = _label(picture.metric)
     key = f"picture-{number}"
     series = [_points(conclusion.values, variant, picture) for variant in conclusion.variants]
     runs = [found.runs for points in series for _, found in points]
@@ -129,6 +130,11 @@ def _picture(conclusion: Conclusion, picture: PictureSection, number: int) -> Pi
         if points
     )
     return Picture(f"{title}{at_text(picture.at)}", note, f"{title}; last points: {facts}", Markup(drawing))
+
+
+def _label(metric: str) -> str:
+    """A metric as a person writes it."""
+    return " ".join(_SPELLED.get(word, word) for word in metric.split("_"))
 
 
 def _points(
@@ -183,7 +189,7 @@ def _tables(conclusion: Conclusion) -> Iterator[tuple[str, list[Row]]]:
             runs = max(len(conclusion.seeds), 1)
             cells = [_cell(there, variant, runs) for variant in conclusion.variants]
             rows.append(Row(at_text(at).removeprefix(" at "), tuple(cells)))
-        yield metric.replace("_", " "), rows
+        yield _label(metric), rows
 
 
 def _cell(values: Sequence[Value], variant: str, runs: int) -> str:

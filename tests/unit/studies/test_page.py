@@ -80,7 +80,7 @@ def test_the_page_shows_numbers_verdicts_and_where_they_were_made(tmp_path: Path
     text, page = page_of(tmp_path, conclusion())
     words = " ".join(page.text.split())
     assert "length 8 801.5 ± 0.71 161.5 ± 0.71" in words
-    assert "Score" in words and "none" in words
+    assert "Score" in words and "none" in words and "MiB by length" in words
     assert re.findall("not confirmed|confirmed|undecided", words)[:3] == [
         "confirmed",
         "not confirmed",
